@@ -3,9 +3,9 @@
 
 #include <boost/asio/awaitable.hpp>
 
-namespace atoll {
+namespace atl {
 
 template <class T>
 using Task = boost::asio::awaitable<T>;
 
-}  // namespace atoll
+}  // namespace atl

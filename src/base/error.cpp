@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-namespace atoll {
+namespace atl {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
@@ -81,4 +81,4 @@ Error&& Error::with_code(ErrorCode code) && {
   return std::move(*this);
 }
 
-}  // namespace atoll
+}  // namespace atl

@@ -1,4 +1,7 @@
 // What went wrong, in a form that a caller can branch on and a person can act on.
+//
+// The namespace is `atl` everywhere: <stdlib.h> declares a function named atoll, and C++ allows no
+// namespace of that name beside it.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace atoll {
+namespace atl {
 
 // The HTTP status, the CLI exit code and the retry rules are functions of this value alone.
 enum class ErrorCode : uint8_t {
@@ -55,4 +58,4 @@ class [[nodiscard]] Error {
   std::string field_;
 };
 
-}  // namespace atoll
+}  // namespace atl

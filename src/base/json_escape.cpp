@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdint>
 
-namespace atoll {
+namespace atl {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
@@ -89,4 +89,4 @@ bool is_valid_utf8(std::string_view text) {
   return true;
 }
 
-}  // namespace atoll
+}  // namespace atl

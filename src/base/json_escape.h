@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace atoll {
+namespace atl {
 
 // Appends `text` as a JSON string literal. Bytes that are not valid UTF-8 become U+FFFD, so the
 // output is valid JSON whatever a sandbox printed.
@@ -13,4 +13,4 @@ void append_json_string(std::string& out, std::string_view text);
 std::string to_valid_utf8(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 
-}  // namespace atoll
+}  // namespace atl

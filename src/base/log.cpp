@@ -6,7 +6,7 @@
 
 #include "base/json_escape.h"
 
-namespace atoll {
+namespace atl {
 namespace {
 
 LogLevel minimum_level = LogLevel::Info;
@@ -54,4 +54,4 @@ void log(LogLevel level, std::string_view message, std::initializer_list<LogFiel
   [[maybe_unused]] ssize_t ignored = write(STDERR_FILENO, line.data(), line.size());
 }
 
-}  // namespace atoll
+}  // namespace atl

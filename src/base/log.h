@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace atoll {
+namespace atl {
 
 enum class LogLevel { Debug, Info, Warning, Error };
 
@@ -19,4 +19,4 @@ void set_log_level(LogLevel minimum);
 void set_log_component(std::string_view component);
 void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
-}  // namespace atoll
+}  // namespace atl

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-namespace atoll {
+namespace atl {
 
 std::string random_id(std::string_view prefix, int digits) {
   static constexpr char kHex[] = "0123456789abcdef";
@@ -26,4 +26,4 @@ bool is_valid_id(std::string_view id) {
   return true;
 }
 
-}  // namespace atoll
+}  // namespace atl

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace atoll {
+namespace atl {
 
 // "sandbox-4f1c09d2a7be": prefix plus `digits` random hex digits from the kernel.
 std::string random_id(std::string_view prefix, int digits = 12);
@@ -12,4 +12,4 @@ std::string random_id(std::string_view prefix, int digits = 12);
 // not starting with '-'.
 bool is_valid_id(std::string_view id);
 
-}  // namespace atoll
+}  // namespace atl

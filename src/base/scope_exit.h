@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace atoll {
+namespace atl {
 
 // Runs one action when the scope ends, unless dismissed.
 template <class Action>
@@ -21,4 +21,4 @@ class [[nodiscard]] ScopeExit {
   bool armed_ = true;
 };
 
-}  // namespace atoll
+}  // namespace atl

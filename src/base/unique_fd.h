@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace atoll {
+namespace atl {
 
 // Owns one file descriptor. Not convertible to int or bool: descriptor 0 must never read as "none".
 class [[nodiscard]] UniqueFd {
@@ -30,4 +30,4 @@ class [[nodiscard]] UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace atoll
+}  // namespace atl

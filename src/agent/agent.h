@@ -1,0 +1,64 @@
+// PID 1 of a sandbox. It starts every command, keeps their output and exit codes, and reaps every
+// orphan. The server may come and go; nothing here depends on it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "agent/cgroup_pool.h"
+#include "agent/connection.h"
+#include "agent/event_loop.h"
+#include "agent/process.h"
+#include "agent/users.h"
+#include "wire/file_messages.h"
+
+namespace atl::agent {
+
+class Agent {
+ public:
+  Agent(UniqueFd listener, UniqueFd cgroup_root);
+  [[noreturn]] void run();
+
+  EventLoop& loop() { return loop_; }
+  // Takes a connection off the books; it is destroyed once the loop is done with it.
+  void drop(Connection* connection);
+  void adopt(std::unique_ptr<Connection> connection);
+
+  bool configured() const { return configured_; }
+  Result<void> configure(const wire::Configure& request);
+  Result<std::shared_ptr<Process>> start(const wire::ExecRequest& request);
+  Result<void> signal(const wire::SignalRequest& request);
+  std::shared_ptr<Process> find(int32_t pid) const;
+  const std::vector<std::shared_ptr<Process>>& processes() const { return processes_; }
+  // Runs file operations for this connection in a child process.
+  void serve_files(UniqueFd fd, wire::FrameBuffer pending, const wire::FileRequest& first);
+  const wire::Configure& settings() const { return settings_; }
+
+ private:
+  class Acceptor;
+  class ChildReaper;
+
+  void accept_all();
+  void reap_children();
+  void enforce_deadlines();
+  uint64_t next_deadline() const;
+  void forget_oldest();
+  Result<Account> account_for(const std::string& user) const;
+  std::vector<std::string> environment_for(const wire::ExecRequest& request,
+                                           const Account& account) const;
+
+  EventLoop loop_;
+  UniqueFd listener_;
+  UniqueFd signal_fd_;
+  UniqueFd null_fd_;
+  CgroupPool cgroups_;
+  std::unique_ptr<Watcher> acceptor_;
+  std::unique_ptr<Watcher> reaper_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Process>> processes_;  // oldest first
+  wire::Configure settings_;
+  Account default_account_;
+  bool configured_ = false;
+};
+
+}  // namespace atl::agent

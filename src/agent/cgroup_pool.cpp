@@ -1,0 +1,53 @@
+#include "agent/cgroup_pool.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+namespace atl::agent {
+
+bool ExecCgroup::populated() const {
+  char text[128];
+  ssize_t size = pread(events_.get(), text, sizeof text - 1, 0);
+  if (size <= 0) return false;
+  text[size] = 0;
+  return strstr(text, "populated 1") != nullptr;
+}
+
+void ExecCgroup::kill() const {
+  UniqueFd file(openat(dir_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+  if (file.valid()) {
+    [[maybe_unused]] ssize_t ignored = write(file.get(), "1", 1);
+  }
+}
+
+std::unique_ptr<ExecCgroup> CgroupPool::create() {
+  char name[16];
+  snprintf(name, sizeof name, "e%d", created_);
+  // EEXIST: a directory that an earlier life of this sandbox left; it is ours to use.
+  if (mkdirat(root_.get(), name, 0755) != 0 && errno != EEXIST) return nullptr;
+  created_++;
+  UniqueFd dir(openat(root_.get(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd events(openat(dir.get(), "cgroup.events", O_RDONLY | O_CLOEXEC));
+  if (!events.valid()) return nullptr;
+  return std::make_unique<ExecCgroup>(std::move(dir), std::move(events));
+}
+
+std::unique_ptr<ExecCgroup> CgroupPool::acquire() {
+  if (!root_.valid()) return nullptr;
+  for (size_t i = idle_.size(); i > 0; i--) {
+    // A process killed a moment ago may still be counted.
+    if (idle_[i - 1]->populated()) continue;
+    auto group = std::move(idle_[i - 1]);
+    idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(i - 1));
+    return group;
+  }
+  return create();
+}
+
+void CgroupPool::release(std::unique_ptr<ExecCgroup> group) {
+  if (group != nullptr) idle_.push_back(std::move(group));
+}
+
+}  // namespace atl::agent

@@ -1,0 +1,40 @@
+// Blocking frames for the file worker.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "wire/file_messages.h"
+#include "wire/frame.h"
+
+namespace atl::agent {
+
+class FileChannel {
+ public:
+  FileChannel(UniqueFd socket, wire::FrameBuffer pending);
+
+  template <class Message>
+  Result<void> send(const Message& message) {
+    std::string bytes;
+    wire::append_frame(bytes, 0, message);
+    return write_all(bytes);
+  }
+  Result<void> send_error(const Error& error);
+  // A FileData frame with these bytes.
+  Result<void> send_data(std::span<const char> bytes);
+  // A FileData frame with the next `size` bytes of a file, without passing them through here.
+  Result<size_t> send_file(int fd, size_t size);
+  // Nothing at the end of the connection. The payload is valid until the next call.
+  Result<std::optional<wire::Frame>> receive();
+  int fd() const { return socket_.get(); }
+
+ private:
+  Result<void> write_all(std::string_view bytes);
+
+  UniqueFd socket_;
+  wire::FrameBuffer in_;
+};
+
+}  // namespace atl::agent

@@ -1,0 +1,84 @@
+// One command and what it left: its pipes or terminal, its output, its end. It outlives the
+// connection that asked for it; a client can attach later and read what was kept.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/cgroup_pool.h"
+#include "agent/event_loop.h"
+#include "agent/output_log.h"
+#include "base/unique_fd.h"
+#include "wire/agent_messages.h"
+
+namespace atl::agent {
+
+class Process;
+
+// Reads one output pipe (or the terminal) into a log.
+class OutputPipe : public Watcher {
+ public:
+  OutputPipe(Process& owner, EventLoop& loop) : owner_(owner), loop_(loop) {}
+  ~OutputPipe() override { close(); }
+
+  void open(UniqueFd fd);
+  void close();
+  bool is_open() const { return fd_.valid(); }
+  int fd() const { return fd_.get(); }
+  void on_ready(uint32_t events) override;
+  // Reads until there is nothing more at this moment.
+  void drain();
+  // Stops and resumes reading: the command then blocks on its pipe.
+  void set_paused(bool paused);
+
+  OutputLog log;
+
+ private:
+  bool read_some();
+
+  Process& owner_;
+  EventLoop& loop_;
+  UniqueFd fd_;
+  bool paused_ = false;
+};
+
+// Whoever follows a process: told of new output and of the end.
+class ProcessObserver {
+ public:
+  virtual ~ProcessObserver() = default;
+  virtual void on_output() = 0;
+  virtual void on_exit() = 0;
+  // How far behind the newest byte this observer may still need bytes kept; 0 when caught up.
+  virtual uint64_t backlog() const = 0;
+};
+
+class Process {
+ public:
+  Process(EventLoop& loop, pid_t pid) : stdout_pipe(*this, loop), stderr_pipe(*this, loop) {
+    info.pid = pid;
+    info.running = true;
+  }
+
+  void observe(ProcessObserver* observer) { observers_.push_back(observer); }
+  void forget(ProcessObserver* observer);
+  // True once it has ended and nothing more of its output can come.
+  bool finished() const { return !info.running && !stdout_pipe.is_open() && !stderr_pipe.is_open(); }
+
+  void output_arrived();
+  void update_flow();
+  void ended(int status, uint64_t cpu_us);
+
+  wire::ProcessInfo info;
+  OutputPipe stdout_pipe;  // the terminal, for a process with one
+  OutputPipe stderr_pipe;
+  UniqueFd stdin_fd;       // a second descriptor of the terminal, for a process with one
+  std::unique_ptr<ExecCgroup> cgroup;
+  uint64_t started_us = 0;
+  uint64_t deadline_ms = 0;  // monotonic; 0: none
+
+ private:
+  std::vector<ProcessObserver*> observers_;
+};
+
+}  // namespace atl::agent

@@ -1,0 +1,225 @@
+// What the server and the agent say to each other.
+//
+// A connection's first frame decides what it is for:
+//   ControlHello   requests and replies, many at once, each reply small
+//   AttachRequest  one process: output to the server, input from it, with back-pressure
+//   FileRequest    file operations, one after another, served by a child process of the agent
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace atl::wire {
+
+enum class AgentType : uint16_t {
+  Failure = 1,  // the reply to any request that could not be carried out
+  Done,         // the reply to a request that has nothing to say
+  ControlHello,
+  ControlReady,
+  Configure,
+  ExecRequest,
+  ExecReply,
+  SignalRequest,
+  ProcessListRequest,
+  ProcessList,
+  WaitRequest,
+  WaitReply,
+  AttachRequest,
+  AttachReady,
+  Output,
+  OutputLost,
+  Exited,
+  Input,
+  InputEnd,
+  Resize,
+  FileRequest,
+  FileReply,
+  FileData,
+  FileEnd,
+  FileEntries,
+  FileMatch,
+  FileEvent,
+};
+
+struct Failure {
+  static constexpr AgentType kType = AgentType::Failure;
+  uint8_t code = 0;  // ErrorCode
+  int32_t sys_errno = 0;
+  std::string message;
+  std::string field;
+  void visit(auto& v) { v(code, sys_errno, message, field); }
+};
+
+struct Done {
+  static constexpr AgentType kType = AgentType::Done;
+  void visit(auto&) {}
+};
+
+struct ControlHello {
+  static constexpr AgentType kType = AgentType::ControlHello;
+  uint32_t version = 1;
+  void visit(auto& v) { v(version); }
+};
+
+struct ControlReady {
+  static constexpr AgentType kType = AgentType::ControlReady;
+  uint32_t version = 1;
+  bool configured = false;
+  void visit(auto& v) { v(version, configured); }
+};
+
+enum class Profile : uint8_t { Dev, Strict };
+
+// Sent once, when a blank sandbox becomes somebody's: what every command inherits.
+struct Configure {
+  static constexpr AgentType kType = AgentType::Configure;
+  std::string sandbox_id;
+  Profile profile = Profile::Dev;
+  std::vector<std::string> env;  // "NAME=value"
+  std::string workdir;
+  std::string default_user;
+  void visit(auto& v) { v(sandbox_id, profile, env, workdir, default_user); }
+};
+
+struct ExecRequest {
+  static constexpr AgentType kType = AgentType::ExecRequest;
+  std::vector<std::string> argv;
+  std::vector<std::string> env;  // added to the sandbox's own, winning over it
+  std::string cwd;               // empty: the sandbox's working directory
+  std::string user;              // empty: the sandbox's default user
+  std::string label;             // how process listings show it; empty: argv joined
+  uint64_t timeout_ms = 0;       // 0: none
+  bool wait = false;             // reply when it has ended (ExecReply), not when it has started
+  bool stdin_open = false;
+  bool pty = false;
+  bool clean_env = false;
+  uint16_t cols = 80;
+  uint16_t rows = 24;
+  void visit(auto& v) {
+    v(argv, env, cwd, user, label, timeout_ms, wait, stdin_open, pty, clean_env, cols, rows);
+  }
+};
+
+struct ProcessInfo {
+  int32_t pid = 0;
+  std::string label;
+  std::string cwd;
+  std::string user;
+  bool running = false;
+  bool pty = false;
+  int32_t exit_code = -1;  // 128+n when ended by signal n
+  int32_t exit_signal = 0;
+  bool timed_out = false;
+  uint64_t started_at_ms = 0;  // Unix time
+  uint64_t ended_at_ms = 0;
+  uint64_t cpu_us = 0;
+  uint64_t stdout_bytes = 0;
+  uint64_t stderr_bytes = 0;
+  void visit(auto& v) {
+    v(pid, label, cwd, user, running, pty, exit_code, exit_signal, timed_out, started_at_ms,
+      ended_at_ms, cpu_us, stdout_bytes, stderr_bytes);
+  }
+};
+
+struct ExecReply {
+  static constexpr AgentType kType = AgentType::ExecReply;
+  ProcessInfo process;
+  uint64_t duration_us = 0;
+  // Whole output where it is small; else both are empty, `output_inline` is false, and the server
+  // reads it through an attachment.
+  bool output_inline = true;
+  std::string stdout_data;
+  std::string stderr_data;
+  void visit(auto& v) { v(process, duration_us, output_inline, stdout_data, stderr_data); }
+};
+
+struct SignalRequest {
+  static constexpr AgentType kType = AgentType::SignalRequest;
+  int32_t pid = 0;
+  int32_t signal = 0;
+  bool tree = false;  // every process the command started, also those that left its group
+  void visit(auto& v) { v(pid, signal, tree); }
+};
+
+struct ProcessListRequest {
+  static constexpr AgentType kType = AgentType::ProcessListRequest;
+  int32_t pid = 0;  // 0: all
+  void visit(auto& v) { v(pid); }
+};
+
+struct ProcessList {
+  static constexpr AgentType kType = AgentType::ProcessList;
+  std::vector<ProcessInfo> processes;
+  void visit(auto& v) { v(processes); }
+};
+
+struct WaitRequest {
+  static constexpr AgentType kType = AgentType::WaitRequest;
+  int32_t pid = 0;
+  void visit(auto& v) { v(pid); }
+};
+
+struct WaitReply {
+  static constexpr AgentType kType = AgentType::WaitReply;
+  ProcessInfo process;
+  void visit(auto& v) { v(process); }
+};
+
+enum class Stream : uint8_t { Stdout = 1, Stderr = 2 };
+
+// Output from the given offsets on; the end (Exited) follows the last byte. With follow false only
+// what is kept now is sent.
+struct AttachRequest {
+  static constexpr AgentType kType = AgentType::AttachRequest;
+  int32_t pid = 0;
+  bool want_stdout = true;
+  bool want_stderr = true;
+  bool follow = true;
+  uint64_t stdout_offset = 0;
+  uint64_t stderr_offset = 0;
+  void visit(auto& v) { v(pid, want_stdout, want_stderr, follow, stdout_offset, stderr_offset); }
+};
+
+struct AttachReady {
+  static constexpr AgentType kType = AgentType::AttachReady;
+  ProcessInfo process;
+  void visit(auto& v) { v(process); }
+};
+
+// Payload: this header, then the bytes.
+struct OutputHeader {
+  static constexpr AgentType kType = AgentType::Output;
+  Stream stream = Stream::Stdout;
+  uint64_t offset = 0;
+  void visit(auto& v) { v(stream, offset); }
+};
+inline constexpr size_t kOutputHeaderBytes = 9;
+
+struct OutputLost {
+  static constexpr AgentType kType = AgentType::OutputLost;
+  Stream stream = Stream::Stdout;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+  void visit(auto& v) { v(stream, offset, bytes); }
+};
+
+struct Exited {
+  static constexpr AgentType kType = AgentType::Exited;
+  ProcessInfo process;
+  void visit(auto& v) { v(process); }
+};
+
+struct InputEnd {
+  static constexpr AgentType kType = AgentType::InputEnd;
+  void visit(auto&) {}
+};
+
+struct Resize {
+  static constexpr AgentType kType = AgentType::Resize;
+  uint16_t cols = 80;
+  uint16_t rows = 24;
+  void visit(auto& v) { v(cols, rows); }
+};
+
+}  // namespace atl::wire

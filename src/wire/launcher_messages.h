@@ -1,0 +1,168 @@
+// What the server asks of the launcher: fixed verbs, ids of [a-z0-9-], numbers. One message is one
+// SOCK_SEQPACKET datagram: a header, then the payload. No message carries a path.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace atl::wire {
+
+enum class LauncherType : uint16_t {
+  Failure = 1,
+  Done,
+  StatusRequest,
+  Status,
+  BuildRequest,
+  Built,
+  LimitsRequest,
+  FreezeRequest,
+  StopRequest,     // end the processes, keep the files
+  DestroyRequest,  // end the processes, discard the files
+  DiscardRequest,  // discard the files of a stopped sandbox
+  ReserveRequest,  // how many blank slots to keep ready
+  PublishRequest,  // a stopped sandbox's files become a template layer
+  UsageRequest,
+  Usage,
+  Ended,           // unasked: a sandbox's PID 1 is gone
+  ShutdownRequest,
+};
+
+struct LauncherFailure {
+  static constexpr LauncherType kType = LauncherType::Failure;
+  uint8_t code = 0;
+  std::string message;
+  void visit(auto& v) { v(code, message); }
+};
+
+struct LauncherDone {
+  static constexpr LauncherType kType = LauncherType::Done;
+  void visit(auto&) {}
+};
+
+struct Limits {
+  uint64_t memory_bytes = 0;  // 0: unlimited, in every field
+  uint32_t cpu_millis = 0;    // 1000 = one core
+  uint32_t pids = 0;
+  uint64_t disk_bytes = 0;
+  void visit(auto& v) { v(memory_bytes, cpu_millis, pids, disk_bytes); }
+  bool operator==(const Limits&) const = default;
+};
+
+struct BuildRequest {
+  static constexpr LauncherType kType = LauncherType::BuildRequest;
+  std::string sandbox;               // names its files and its host name
+  std::vector<std::string> layers;   // topmost first
+  Limits limits;
+  bool ephemeral = false;            // its files need not survive a host crash
+  void visit(auto& v) { v(sandbox, layers, limits, ephemeral); }
+};
+
+struct Built {
+  static constexpr LauncherType kType = LauncherType::Built;
+  std::string slot;
+  int32_t pid = 0;
+  bool slot_was_ready = false;
+  uint32_t total_us = 0;
+  uint32_t overlay_us = 0;
+  uint32_t attach_us = 0;
+  std::vector<std::string> degraded;
+  void visit(auto& v) { v(slot, pid, slot_was_ready, total_us, overlay_us, attach_us, degraded); }
+};
+
+struct LimitsRequest {
+  static constexpr LauncherType kType = LauncherType::LimitsRequest;
+  std::string slot;
+  Limits limits;
+  void visit(auto& v) { v(slot, limits); }
+};
+
+struct FreezeRequest {
+  static constexpr LauncherType kType = LauncherType::FreezeRequest;
+  std::string slot;
+  bool frozen = true;
+  void visit(auto& v) { v(slot, frozen); }
+};
+
+struct StopRequest {
+  static constexpr LauncherType kType = LauncherType::StopRequest;
+  std::string slot;
+  void visit(auto& v) { v(slot); }
+};
+
+struct DestroyRequest {
+  static constexpr LauncherType kType = LauncherType::DestroyRequest;
+  std::string slot;
+  std::string sandbox;
+  void visit(auto& v) { v(slot, sandbox); }
+};
+
+struct DiscardRequest {
+  static constexpr LauncherType kType = LauncherType::DiscardRequest;
+  std::string sandbox;
+  void visit(auto& v) { v(sandbox); }
+};
+
+struct ReserveRequest {
+  static constexpr LauncherType kType = LauncherType::ReserveRequest;
+  uint32_t slots = 0;
+  void visit(auto& v) { v(slots); }
+};
+
+struct PublishRequest {
+  static constexpr LauncherType kType = LauncherType::PublishRequest;
+  std::string sandbox;
+  std::string layer;
+  void visit(auto& v) { v(sandbox, layer); }
+};
+
+struct UsageRequest {
+  static constexpr LauncherType kType = LauncherType::UsageRequest;
+  std::string slot;
+  void visit(auto& v) { v(slot); }
+};
+
+struct Usage {
+  static constexpr LauncherType kType = LauncherType::Usage;
+  uint64_t memory_bytes = 0;
+  uint64_t memory_peak_bytes = 0;
+  uint64_t cpu_us = 0;
+  uint32_t pids = 0;
+  uint64_t oom_kills = 0;
+  void visit(auto& v) { v(memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills); }
+};
+
+struct StatusRequest {
+  static constexpr LauncherType kType = LauncherType::StatusRequest;
+  void visit(auto&) {}
+};
+
+struct LiveSlot {
+  std::string slot;
+  int32_t pid = 0;
+  void visit(auto& v) { v(slot, pid); }
+};
+
+// Slots found alive that an earlier launcher built; the server destroys those it does not know.
+struct Status {
+  static constexpr LauncherType kType = LauncherType::Status;
+  std::vector<LiveSlot> slots;
+  std::vector<std::string> degraded;
+  std::string cgroup_mode;
+  void visit(auto& v) { v(slots, degraded, cgroup_mode); }
+};
+
+struct Ended {
+  static constexpr LauncherType kType = LauncherType::Ended;
+  std::string slot;
+  int32_t status = 0;  // as waitid reports it; -1 where another process reaped it
+  bool oom = false;
+  void visit(auto& v) { v(slot, status, oom); }
+};
+
+struct ShutdownRequest {
+  static constexpr LauncherType kType = LauncherType::ShutdownRequest;
+  void visit(auto&) {}
+};
+
+}  // namespace atl::wire
