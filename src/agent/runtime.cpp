@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 
 namespace {
@@ -26,6 +27,7 @@ void __throw_out_of_range_fmt(const char*, ...) { die("atoll-agent: out of range
 void __throw_bad_alloc() { die("atoll-agent: bad alloc\n"); }
 void __throw_bad_array_new_length() { die("atoll-agent: bad array length\n"); }
 void __throw_bad_function_call() { die("atoll-agent: empty function\n"); }
+bool _Sp_make_shared_tag::_S_eq(const type_info&) noexcept { return false; }  // only with RTTI
 }  // namespace std
 
 void* operator new(size_t size) { return allocate(size); }

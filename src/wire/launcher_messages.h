@@ -143,13 +143,15 @@ struct LiveSlot {
   void visit(auto& v) { v(slot, pid); }
 };
 
-// Slots found alive that an earlier launcher built; the server destroys those it does not know.
+// Slots found alive that an earlier launcher built, and sandboxes that have files; the server
+// destroys and discards those it does not know.
 struct Status {
   static constexpr LauncherType kType = LauncherType::Status;
   std::vector<LiveSlot> slots;
+  std::vector<std::string> sandboxes;
   std::vector<std::string> degraded;
   std::string cgroup_mode;
-  void visit(auto& v) { v(slots, degraded, cgroup_mode); }
+  void visit(auto& v) { v(slots, sandboxes, degraded, cgroup_mode); }
 };
 
 struct Ended {

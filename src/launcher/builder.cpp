@@ -1,0 +1,58 @@
+#include "launcher/builder.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "os/fd_passing.h"
+
+namespace atl::launcher {
+
+static constexpr unsigned kBuildSeconds = 20;
+
+[[noreturn]] static void run_builder(const ShellPlan& plan, os::CgroupTree& cgroups, int socket) {
+  prctl(PR_SET_NAME, "atoll-builder");
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  alarm(kBuildSeconds);  // a kernel that hangs must not leave builders about
+  Result<Shell> shell = build_shell(plan, cgroups);
+  if (shell) {
+    std::string bytes("K");
+    bytes.append(reinterpret_cast<const char*>(&shell->pid), sizeof shell->pid);
+    (void)os::send_with_fds(socket, bytes, {shell->pidfd.get(), shell->mount_mapping.get()});
+  } else {
+    (void)os::send_with_fds(socket, "E" + shell.error().message(), {});
+  }
+  _exit(0);
+}
+
+Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail_errno("socketpair");
+  UniqueFd ours(pair[0]), theirs(pair[1]);
+  pid_t pid = fork();
+  if (pid < 0) return fail_errno("fork", "builder");
+  if (pid == 0) {
+    ours.reset();
+    run_builder(plan, cgroups, theirs.get());
+  }
+  return Builder(std::move(plan), pid, std::move(ours));
+}
+
+Result<Shell> Builder::finish() {
+  auto message = os::receive_with_fds(socket_.get(), 1024, 2);
+  waitpid(pid_, nullptr, 0);
+  if (!message) return fail(std::move(message).error());
+  if (message->bytes.empty()) return fail(ErrorCode::Internal, "a slot builder died");
+  if (message->bytes[0] != 'K' || message->fds.size() != 2) {
+    return fail(ErrorCode::Internal, message->bytes.substr(1));
+  }
+  Shell shell;
+  memcpy(&shell.pid, message->bytes.data() + 1, sizeof shell.pid);
+  shell.pidfd = std::move(message->fds[0]);
+  shell.mount_mapping = std::move(message->fds[1]);
+  return shell;
+}
+
+}  // namespace atl::launcher

@@ -1,0 +1,95 @@
+// The only privileged process: builds, stops and destroys sandboxes, and nothing else. One thread,
+// one event loop. It trusts the server for intent but checks every id and resolves no path that a
+// sandbox could influence.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "launcher/builder.h"
+#include "launcher/config.h"
+#include "launcher/slot.h"
+#include "launcher/trash.h"
+#include "os/cgroup_tree.h"
+#include "wire/frame.h"
+
+namespace atl::launcher {
+
+class Launcher {
+ public:
+  static Result<std::unique_ptr<Launcher>> create(LauncherConfig config);
+  // Returns when the server has gone or asked for shutdown.
+  void run();
+
+ private:
+  Launcher(LauncherConfig config, os::CgroupTree cgroups, Trash trash);
+
+  struct PendingBuild {
+    uint32_t id;
+    wire::BuildRequest request;
+    int64_t arrived_us;
+  };
+
+  // Requests.
+  void receive();
+  void dispatch(const wire::FrameHeader& header, std::string_view payload);
+  Result<void> on_build(uint32_t id, std::string_view payload);
+  Result<void> on_limits(uint32_t id, std::string_view payload);
+  Result<void> on_freeze(uint32_t id, std::string_view payload);
+  Result<void> on_stop(uint32_t id, std::string_view payload);
+  Result<void> on_destroy(uint32_t id, std::string_view payload);
+  Result<void> on_discard(uint32_t id, std::string_view payload);
+  Result<void> on_publish(uint32_t id, std::string_view payload);
+  Result<void> on_reserve(uint32_t id, std::string_view payload);
+  Result<void> on_usage(uint32_t id, std::string_view payload);
+  Result<void> on_status(uint32_t id);
+  void on_shutdown(uint32_t id);
+
+  // Slots.
+  void fill_reserve();
+  void start_builder();
+  void builder_finished(int fd);
+  void serve_pending();
+  void build_in(Slot& slot, const PendingBuild& build, bool was_ready);
+  Result<wire::Built> try_build(Slot& slot, const PendingBuild& build);
+  void kill_slot(Slot& slot);
+  void slot_ended(const std::string& id);
+  void clean_up(const std::string& id);
+  void adopt_survivors();
+  bool adopt(const std::string& group);
+  uint32_t allocate_block();
+  Result<Slot*> find_live(const std::string& id);
+
+  template <class Message>
+  void send(uint32_t id, const Message& message);
+  void send_error(uint32_t id, const Error& error);
+  void watch(int fd, std::function<void()> handler);
+  void unwatch(int fd);
+
+  LauncherConfig config_;
+  os::CgroupTree cgroups_;
+  Trash trash_;
+  UniqueFd epoll_;
+  UniqueFd layers_dir_;
+  UniqueFd sandboxes_dir_;
+  UniqueFd sockets_dir_;
+  std::vector<sock_filter> filter_;
+  std::map<int, std::function<void()>> handlers_;
+  std::map<std::string, Slot> slots_;
+  std::map<int, Builder> builders_;
+  std::deque<std::string> ready_;
+  std::deque<PendingBuild> pending_;
+  std::set<uint32_t> blocks_in_use_;
+  std::vector<std::string> unremoved_;  // cgroups the kernel still held when last tried
+  uint32_t next_block_;
+  uint32_t reserve_;
+  uint32_t failures_in_a_row_ = 0;
+  bool running_ = true;
+};
+
+}  // namespace atl::launcher

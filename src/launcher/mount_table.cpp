@@ -1,0 +1,57 @@
+#include "launcher/mount_table.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "os/file.h"
+#include "os/syscalls.h"
+
+namespace atl::launcher {
+
+static Result<void> bind(const std::string& from, const char* to) {
+  UniqueFd tree = os::open_tree(AT_FDCWD, from.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+  if (!tree.valid()) return fail_errno("open_tree", from);
+  if (os::move_mount(tree.get(), "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return fail_errno("move_mount", from);
+  }
+  return {};
+}
+
+static Result<void> make_places(std::string_view agent) {
+  for (const char* dir : {"data", "proc", "root", "stage", "stage/proc", "stage/pts", "stage/shm",
+                          "empty"}) {
+    ATOLL_TRY(os::make_dir_at(AT_FDCWD, dir, 0755));
+  }
+  UniqueFd place(open("stage/agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));
+  if (!place.valid()) return fail_errno("create", "stage/agent");
+  UniqueFd copy(open("agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));
+  if (!copy.valid()) return fail_errno("create", "agent");
+  ATOLL_TRY(os::write_all(copy.get(), agent));
+  if (mknod("null", S_IFCHR | 0666, makedev(1, 3)) != 0) return fail_errno("mknod", "null");
+  if (chmod("null", 0666) != 0) return fail_errno("chmod", "null");
+  return {};
+}
+
+Result<void> enter_minimal_mounts(const std::string& scratch, const std::string& data_dir,
+                                  std::string_view agent) {
+  if (unshare(CLONE_NEWNS) != 0) return fail_errno("unshare", "mount namespace");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_errno("mount", "/");
+  if (mount("atoll", scratch.c_str(), "tmpfs", MS_NOSUID, "mode=0755,size=4m,nr_inodes=64") != 0) {
+    return fail_errno("mount tmpfs", scratch);
+  }
+  if (chdir(scratch.c_str()) != 0) return fail_errno("chdir", scratch);
+  ATOLL_TRY(make_places(agent));
+  ATOLL_TRY(bind(data_dir, "data"));
+  if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    return fail_errno("mount", "proc");
+  }
+  if (os::pivot_root(".", ".") != 0) return fail_errno("pivot_root", scratch);
+  if (umount2(".", MNT_DETACH) != 0) return fail_errno("umount", "the host's root");
+  if (chdir("/") != 0) return fail_errno("chdir", "/");
+  return {};
+}
+
+}  // namespace atl::launcher

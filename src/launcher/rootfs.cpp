@@ -1,0 +1,161 @@
+#include "launcher/rootfs.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "base/scope_exit.h"
+#include "launcher/mount_table.h"
+#include "os/file.h"
+#include "os/id_map.h"
+#include "os/syscalls.h"
+
+namespace atl::launcher {
+namespace {
+
+Result<UniqueFd> mapped_clone(int dir, const std::string& name, int mapping, bool read_only) {
+  ATOLL_ASSIGN(UniqueFd source, os::open_beneath(dir, name.c_str(), O_PATH | O_DIRECTORY));
+  UniqueFd tree =
+      os::open_tree(source.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  if (!tree.valid()) return fail_errno("open_tree", name);
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_IDMAP | (read_only ? MOUNT_ATTR_RDONLY : 0u);
+  attributes.userns_fd = static_cast<uint64_t>(mapping);
+  if (os::mount_setattr(tree.get(), "", AT_EMPTY_PATH, attributes) != 0) {
+    return fail_errno("map the ids of", name);
+  }
+  return tree;
+}
+
+Result<void> make_owned_dir(int dir, const char* name) {
+  if (mkdirat(dir, name, 0755) != 0) {
+    if (errno == EEXIST) return {};
+    return fail_errno("mkdir", name);
+  }
+  if (fchownat(dir, name, os::kDiskIdBase, os::kDiskIdBase, AT_SYMLINK_NOFOLLOW) != 0) {
+    return fail_errno("chown", name);
+  }
+  return {};
+}
+
+Result<void> make_writable_dirs(const RootfsPlan& plan) {
+  ATOLL_TRY(make_owned_dir(plan.sandboxes_dir, plan.sandbox.c_str()));
+  ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(),
+                                              O_RDONLY | O_DIRECTORY));
+  ATOLL_TRY(make_owned_dir(dir.get(), "upper"));
+  return make_owned_dir(dir.get(), "work");
+}
+
+// Overlayfs acts on its layers as whoever mounts it. That must be an id the mapped layers know, or
+// the overlay silently comes up read-only; changing the file system id drops the capabilities that
+// go with it, so they are raised again.
+class MounterIdentity {
+ public:
+  explicit MounterIdentity(uint32_t id) {
+    setfsgid(id);
+    setfsuid(id);
+    raise_effective();
+  }
+  ~MounterIdentity() {
+    setfsuid(0);
+    setfsgid(0);
+    raise_effective();
+  }
+
+ private:
+  static void raise_effective() {
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    __user_cap_data_struct data[2] = {};
+    if (syscall(SYS_capget, &header, data) != 0) return;
+    for (auto& half : data) half.effective = half.permitted;
+    syscall(SYS_capset, &header, data);
+  }
+};
+
+Result<void> set_layer(int context, const char* key, int fd) {
+  if (os::fsconfig(context, FSCONFIG_SET_FD, key, nullptr, fd) == 0) return {};
+  // Kernels before 6.13 take layers by path only; this one leads to the same descriptor.
+  std::string path = "/proc/self/fd/" + std::to_string(fd);
+  if (os::fsconfig(context, FSCONFIG_SET_STRING, key, path.c_str(), 0) == 0) return {};
+  return fail_errno("overlay option", key);
+}
+
+Result<UniqueFd> subdirectory(const UniqueFd& tree, const char* name) {
+  UniqueFd fd(openat(tree.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return fail_errno("open", name);
+  return fd;
+}
+
+}  // namespace
+
+Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
+  ATOLL_TRY(make_writable_dirs(plan));
+  UniqueFd context = os::fsopen("overlay");
+  if (!context.valid()) return fail_errno("fsopen", "overlay");
+  std::vector<UniqueFd> keep;  // until the mount is made
+  for (const std::string& layer : plan.layers) {
+    ATOLL_ASSIGN(UniqueFd lower, mapped_clone(plan.layers_dir, layer, plan.mount_mapping, true));
+    ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
+    keep.push_back(std::move(lower));
+  }
+  ATOLL_ASSIGN(UniqueFd own,
+               mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, false));
+  ATOLL_ASSIGN(UniqueFd upper, subdirectory(own, "upper"));
+  ATOLL_ASSIGN(UniqueFd work, subdirectory(own, "work"));
+  ATOLL_TRY(set_layer(context.get(), "upperdir", upper.get()));
+  ATOLL_TRY(set_layer(context.get(), "workdir", work.get()));
+  if (plan.ephemeral && os::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) != 0) {
+    return fail_errno("overlay option", "volatile");
+  }
+  MounterIdentity mounter(plan.id_base);
+  if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
+    return fail_errno("mount the overlay of", plan.sandbox);
+  }
+  // Device nodes stand in the template's /dev, so no NODEV: a sandbox cannot make new ones.
+  UniqueFd rootfs = os::fsmount(context.get(), MOUNT_ATTR_NOSUID);
+  if (!rootfs.valid()) return fail_errno("fsmount", "overlay");
+  return rootfs;
+}
+
+static Result<void> move_into(const char* stage, int root, const char* place, int flags) {
+  // The image may have put a link there; only a real directory or file will do.
+  ATOLL_ASSIGN(UniqueFd target, os::open_beneath(root, place, O_PATH | flags));
+  if (os::move_mount(AT_FDCWD, stage, target.get(), "", MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return fail_errno("move_mount", place);
+  }
+  return {};
+}
+
+static Result<void> assemble(const UniqueFd& rootfs, const std::string& hostname) {
+  if (os::move_mount(rootfs.get(), "", AT_FDCWD, kNewRoot, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return fail_errno("move_mount", "the root filesystem");
+  }
+  UniqueFd root(open(kNewRoot, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root.valid()) return fail_errno("open", kNewRoot);
+  ATOLL_TRY(move_into(kStageProc, root.get(), "proc", O_DIRECTORY));
+  ATOLL_TRY(move_into(kStagePts, root.get(), "dev/pts", O_DIRECTORY));
+  ATOLL_TRY(move_into(kStageShm, root.get(), "dev/shm", O_DIRECTORY));
+  ATOLL_TRY(move_into(kStageAgent, root.get(), ".atoll/agent", 0));
+  if (fchdir(root.get()) != 0) return fail_errno("fchdir", kNewRoot);
+  if (os::pivot_root(".", ".") != 0) return fail_errno("pivot_root");
+  if (umount2(".", MNT_DETACH) != 0) return fail_errno("umount", "the staging root");
+  if (sethostname(hostname.data(), hostname.size()) != 0) return fail_errno("sethostname");
+  return {};
+}
+
+Result<void> attach_rootfs(int pidfd, const UniqueFd& rootfs, const std::string& hostname) {
+  constexpr int kVisited = CLONE_NEWNS | CLONE_NEWUTS;
+  // A pidfd of our own would follow us into the other namespaces: keep the ones we came from.
+  static const UniqueFd home_mounts(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  static const UniqueFd home_uts(open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC));
+  if (setns(pidfd, kVisited) != 0) return fail_errno("setns", "the sandbox's mounts");
+  Result<void> assembled = assemble(rootfs, hostname);
+  // Failing to come home would leave a privileged process in a sandbox's namespaces.
+  if (setns(home_mounts.get(), CLONE_NEWNS) != 0 || setns(home_uts.get(), CLONE_NEWUTS) != 0) abort();
+  return assembled;
+}
+
+}  // namespace atl::launcher

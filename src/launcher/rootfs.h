@@ -1,0 +1,33 @@
+// A sandbox's root filesystem: overlayfs over the template's layers, both sides mapped from the
+// on-disk id range to the sandbox's own block.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+
+namespace atl::launcher {
+
+struct RootfsPlan {
+  int layers_dir = -1;
+  std::vector<std::string> layers;  // topmost first
+  int sandboxes_dir = -1;
+  std::string sandbox;
+  int mount_mapping = -1;
+  uint32_t id_base = 0;
+  bool ephemeral = false;
+};
+
+// Creates the sandbox's writable directories where they are missing and returns the overlay,
+// mounted but not attached anywhere.
+Result<UniqueFd> mount_rootfs(const RootfsPlan& plan);
+
+// Makes `rootfs` the root of the blank sandbox behind `pidfd`, moves its waiting mounts into it,
+// and sets its host name. The launcher visits the sandbox's mount namespace to do so; nothing but
+// the agent lives there yet.
+Result<void> attach_rootfs(int pidfd, const UniqueFd& rootfs, const std::string& hostname);
+
+}  // namespace atl::launcher

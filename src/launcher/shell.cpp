@@ -1,0 +1,119 @@
+#include "launcher/shell.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "launcher/shell_setup.h"
+#include "os/file.h"
+#include "os/id_map.h"
+#include "os/loopback.h"
+#include "os/syscalls.h"
+
+namespace atl::launcher {
+namespace {
+
+struct Pipe {
+  UniqueFd read_end;
+  UniqueFd write_end;
+};
+
+Result<Pipe> make_pipe() {
+  int fds[2];
+  if (pipe2(fds, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+// The socket belongs to the sandbox's network namespace, because that is where a checkpoint looks
+// for it; its name exists on the host only.
+Result<UniqueFd> make_listener(const ShellPlan& plan) {
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return fail_errno("socket");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::string name = plan.slot + ".sock";
+  name.copy(address.sun_path, sizeof address.sun_path - 1);
+  // Bound relative to the directory: the host's paths do not exist in this mount namespace.
+  if (fchdir(plan.run_dir) != 0) return fail_errno("fchdir", "the run directory");
+  unlink(name.c_str());
+  int bound = bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
+  if (bound != 0) return fail_errno("bind", name);
+  if (chown(name.c_str(), plan.server_uid, plan.server_gid) != 0) return fail_errno("chown", name);
+  if (chmod(name.c_str(), 0600) != 0) return fail_errno("chmod", name);
+  if (chdir("/") != 0) return fail_errno("chdir", "/");
+  if (listen(fd.get(), 128) != 0) return fail_errno("listen", name);
+  return fd;
+}
+
+struct Cloned {
+  pid_t pid = 0;
+  UniqueFd pidfd;
+};
+
+Result<Cloned> clone_into_namespaces(int cgroup_dir) {
+  int pidfd = -1;
+  clone_args args{};
+  args.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+               CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_PARENT;
+  args.pidfd = reinterpret_cast<uintptr_t>(&pidfd);
+  if (cgroup_dir >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<uint64_t>(cgroup_dir);
+  }
+  auto pid = static_cast<pid_t>(syscall(SYS_clone3, &args, sizeof args));
+  if (pid < 0) return fail_errno("clone3", "the sandbox's namespaces");
+  return Cloned{.pid = pid, .pidfd = UniqueFd(pidfd)};
+}
+
+Result<void> await_exec(const Pipe& report) {
+  char text[512];
+  ssize_t size = read(report.read_end.get(), text, sizeof text);
+  if (size == 0) return {};  // closed by exec
+  std::string reason = size > 0 ? std::string(text, static_cast<size_t>(size)) : "no report";
+  return fail(ErrorCode::Internal, "setting up a sandbox: " + reason);
+}
+
+}  // namespace
+
+Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
+  ATOLL_TRY(cgroups.create(plan.slot, plan.id_base));
+  ATOLL_TRY(cgroups.set_limits(plan.slot, plan.limits));
+  ATOLL_TRY(cgroups.join_legacy(plan.slot));
+  // Made before the user namespace exists, so it belongs to the host's: root inside the sandbox
+  // has no power over it.
+  if (unshare(CLONE_NEWNET) != 0) return fail_errno("unshare", "network namespace");
+  ATOLL_TRY(os::bring_loopback_up());
+  ATOLL_ASSIGN(UniqueFd listener, make_listener(plan));
+  ATOLL_ASSIGN(UniqueFd cgroup_dir, cgroups.open_unified(plan.slot));
+  ATOLL_ASSIGN(UniqueFd proc, os::open_dir_at(AT_FDCWD, "/proc"));
+  ATOLL_ASSIGN(Pipe go, make_pipe());
+  ATOLL_ASSIGN(Pipe report, make_pipe());
+  ShellChild child{.plan = &plan,
+                   .go_fd = go.read_end.get(),
+                   .report_fd = report.write_end.get(),
+                   .listener = listener.get(),
+                   .cgroup_dir = cgroup_dir.get()};
+  ATOLL_ASSIGN(Cloned cloned, clone_into_namespaces(cgroup_dir.get()));
+  if (cloned.pid == 0) become_agent(child);
+
+  Shell shell{.pid = cloned.pid, .pidfd = std::move(cloned.pidfd), .mount_mapping = {}};
+  auto finish = [&]() -> Result<void> {
+    ATOLL_TRY(os::write_id_maps(proc.get(), shell.pid, 0, plan.id_base));
+    ATOLL_ASSIGN(shell.mount_mapping, os::make_mount_mapping(proc.get(), plan.id_base));
+    report.write_end.reset();
+    if (write(go.write_end.get(), "g", 1) != 1) return fail_errno("write", "go");
+    return await_exec(report);
+  };
+  Result<void> finished = finish();
+  if (!finished) {
+    os::pidfd_send_signal(shell.pidfd.get(), SIGKILL);
+    return fail(std::move(finished).error());
+  }
+  return shell;
+}
+
+}  // namespace atl::launcher

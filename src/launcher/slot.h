@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "wire/launcher_messages.h"
+
+namespace atl::launcher {
+
+// One set of namespaces and control groups with its agent. Blank until a sandbox moves in; never
+// used twice.
+struct Slot {
+  enum class State { Blank, Live, Ending };
+  std::string id;
+  uint32_t id_base = 0;
+  pid_t pid = 0;
+  UniqueFd pidfd;
+  UniqueFd mount_mapping;  // closed once the root filesystem is attached
+  State state = State::Blank;
+  std::string sandbox;
+  // Whom to tell once it has ended.
+  std::optional<uint32_t> stop_request;
+  bool announced = false;  // the server knows it is ending
+};
+
+}  // namespace atl::launcher

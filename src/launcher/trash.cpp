@@ -1,0 +1,108 @@
+#include "launcher/trash.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/ioprio.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <memory>
+
+#include "base/random_id.h"
+
+namespace atl::launcher {
+namespace {
+
+// Deeper directories are moved to the top first: a sandbox can nest deeper than we have stack or
+// descriptors for.
+constexpr int kMaxDepth = 64;
+
+using DirHandle = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+bool is_dot(const char* name) {
+  return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
+}
+
+void remove_entry(int trash, int parent, const char* name, int depth) {
+  if (unlinkat(parent, name, 0) == 0 || (errno != EISDIR && errno != EPERM)) return;
+  if (depth > kMaxDepth) {
+    renameat(parent, name, trash, random_id("deep-").c_str());
+    return;
+  }
+  UniqueFd fd(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd.valid()) return;
+  DirHandle dir(fdopendir(fd.get()), closedir);
+  if (dir == nullptr) return;
+  (void)fd.release();
+  while (dirent* item = readdir(dir.get())) {
+    if (!is_dot(item->d_name)) remove_entry(trash, dirfd(dir.get()), item->d_name, depth + 1);
+  }
+  unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+void sweep(int trash) {
+  // Until a pass finds nothing: moved-up directories appear while we go.
+  for (bool found = true; found;) {
+    found = false;
+    UniqueFd copy(openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DirHandle dir(fdopendir(copy.get()), closedir);
+    if (dir == nullptr) return;
+    (void)copy.release();
+    while (dirent* item = readdir(dir.get())) {
+      if (is_dot(item->d_name)) continue;
+      remove_entry(trash, trash, item->d_name, 0);
+      struct stat info {};
+      // Still there means it cannot be removed now; the next start tries again.
+      if (fstatat(trash, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) found = true;
+    }
+  }
+}
+
+[[noreturn]] void run_sweeper(int trash, int wake) {
+  prctl(PR_SET_NAME, "atoll-sweeper");
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  setpriority(PRIO_PROCESS, 0, 10);
+  syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
+  for (;;) {
+    sweep(trash);
+    uint64_t count = 0;
+    if (read(wake, &count, sizeof count) != sizeof count && errno != EINTR) _exit(0);
+  }
+}
+
+}  // namespace
+
+Result<Trash> Trash::open(UniqueFd dir) {
+  UniqueFd wake(eventfd(0, EFD_CLOEXEC));
+  if (!wake.valid()) return fail_errno("eventfd");
+  pid_t pid = fork();
+  if (pid < 0) return fail_errno("fork", "sweeper");
+  if (pid == 0) {
+    // The server's socket must close when the launcher dies, whatever the sweeper is doing.
+    int trash = fcntl(dir.get(), F_DUPFD, 64);
+    int bell = fcntl(wake.get(), F_DUPFD, 64);
+    dup2(trash, 3);
+    dup2(bell, 4);
+    syscall(SYS_close_range, 5, ~0u, 0);
+    run_sweeper(3, 4);
+  }
+  return Trash(std::move(dir), std::move(wake));
+}
+
+Result<void> Trash::take(int parent, const std::string& name) {
+  std::string unique = name + "." + random_id("", 8);
+  if (renameat(parent, name.c_str(), dir_.get(), unique.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return fail_errno("move to trash", name);
+  }
+  uint64_t one = 1;
+  [[maybe_unused]] ssize_t ignored = write(wake_.get(), &one, sizeof one);
+  return {};
+}
+
+}  // namespace atl::launcher
