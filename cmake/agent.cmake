@@ -24,7 +24,7 @@ set(AGENT_FLAGS
   -nostdinc -nostdinc++ -include ${PROJECT_SOURCE_DIR}/src/agent/musl_compat.h
   -isystem /usr/include/c++/12 -isystem /usr/include/${TRIPLE}-gnu/c++/12
   -isystem /usr/include/${TRIPLE}-musl -isystem ${CLANG_RESOURCES}/include
-  -isystem ${ATOLL_AGENT_DIR}/include -I${PROJECT_SOURCE_DIR}/src)
+  -isystem ${ATOLL_AGENT_DIR}/include -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include)
 set(MUSL_LIB /usr/lib/${TRIPLE}-musl)
 
 file(GLOB AGENT_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/agent/*.cpp)

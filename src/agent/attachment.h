@@ -25,7 +25,7 @@ class Attachment : public Connection, public ProcessObserver {
 
  private:
   struct Cursor {
-    wire::Stream stream;
+    Stream stream;
     bool wanted;
     uint64_t offset;
     uint64_t stop;  // where a snapshot without follow ends

@@ -20,7 +20,7 @@ Result<void> tree_read(FileChannel& channel, const wire::FileRequest& request);
 Result<void> tree_write(FileChannel& channel, const wire::FileRequest& request);
 
 // Shared pieces.
-wire::FileEntry make_entry(const std::string& path, const struct stat& info);
+FileEntry make_entry(const std::string& path, const struct stat& info);
 Result<void> make_parents(const std::string& path);
 Result<void> make_directories(const std::string& path, uint32_t mode);
 Result<void> remove_tree(int parent, const char* name);

@@ -88,7 +88,7 @@ class Search {
   Result<void> send_match(const std::vector<std::string_view>& all, size_t index,
                           const std::string& line, const regmatch_t& match,
                           const std::string& path) {
-    wire::FileMatch reply{.path = path,
+    SearchMatch reply{.path = path,
                           .line = static_cast<uint32_t>(index + 1),
                           .column = static_cast<uint32_t>(match.rm_so + 1),
                           .text = line};
@@ -96,7 +96,7 @@ class Search {
     size_t last = std::min(all.size(), index + 1 + request_.context);
     for (size_t k = first; k < index; k++) reply.before.emplace_back(all[k].substr(0, kMaxLine));
     for (size_t k = index + 1; k < last; k++) reply.after.emplace_back(all[k].substr(0, kMaxLine));
-    return channel_.send(reply);
+    return channel_.send(wire::FileMatch{std::move(reply)});
   }
 
   FileChannel& channel_;

@@ -29,11 +29,11 @@ bool is_dot(const char* name) {
   return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
 }
 
-wire::FileKind kind_of(mode_t mode) {
-  if (S_ISREG(mode)) return wire::FileKind::File;
-  if (S_ISDIR(mode)) return wire::FileKind::Directory;
-  if (S_ISLNK(mode)) return wire::FileKind::Symlink;
-  return wire::FileKind::Other;
+FileKind kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return FileKind::File;
+  if (S_ISDIR(mode)) return FileKind::Directory;
+  if (S_ISLNK(mode)) return FileKind::Symlink;
+  return FileKind::Other;
 }
 
 int64_t milliseconds(const timespec& time) {
@@ -46,7 +46,7 @@ class EntrySender {
   EntrySender(FileChannel& channel, uint64_t limit)
       : channel_(channel), left_(limit == 0 ? kDefaultListLimit : limit) {}
 
-  Result<void> add(wire::FileEntry entry) {
+  Result<void> add(FileEntry entry) {
     if (left_ == 0) {
       batch_.truncated = true;
       return {};
@@ -108,8 +108,8 @@ std::string base_name(const std::string& path) {
   return slash == path.npos ? path : path.substr(slash + 1);
 }
 
-wire::FileEntry make_entry(const std::string& path, const struct stat& info) {
-  wire::FileEntry entry;
+FileEntry make_entry(const std::string& path, const struct stat& info) {
+  FileEntry entry;
   entry.name = base_name(path);
   entry.path = path;
   entry.kind = kind_of(info.st_mode);
@@ -121,7 +121,7 @@ wire::FileEntry make_entry(const std::string& path, const struct stat& info) {
   entry.size = static_cast<uint64_t>(info.st_size);
   entry.modified_ms = milliseconds(info.st_mtim);
   entry.accessed_ms = milliseconds(info.st_atim);
-  if (entry.kind == wire::FileKind::Symlink) {
+  if (entry.kind == FileKind::Symlink) {
     char target[PATH_MAX];
     ssize_t size = readlink(path.c_str(), target, sizeof target);
     if (size > 0) entry.link_target.assign(target, static_cast<size_t>(size));

@@ -76,12 +76,12 @@ class Watch {
     return {};
   }
 
-  static wire::FileChange change_of(uint32_t mask) {
-    if (mask & IN_CREATE) return wire::FileChange::Created;
-    if (mask & IN_CLOSE_WRITE) return wire::FileChange::Modified;
-    if (mask & (IN_DELETE | IN_DELETE_SELF)) return wire::FileChange::Removed;
-    if (mask & (IN_MOVED_FROM | IN_MOVED_TO)) return wire::FileChange::Renamed;
-    return wire::FileChange::Attributes;
+  static FileChange change_of(uint32_t mask) {
+    if (mask & IN_CREATE) return FileChange::Created;
+    if (mask & IN_CLOSE_WRITE) return FileChange::Modified;
+    if (mask & (IN_DELETE | IN_DELETE_SELF)) return FileChange::Removed;
+    if (mask & (IN_MOVED_FROM | IN_MOVED_TO)) return FileChange::Renamed;
+    return FileChange::Attributes;
   }
 
   Result<void> read_events() {
@@ -98,15 +98,15 @@ class Watch {
 
   Result<void> handle(const inotify_event& event) {
     if (event.mask & IN_Q_OVERFLOW) {
-      return channel_.send(wire::FileEvent{.change = wire::FileChange::Overflow});
+      return channel_.send(wire::FileChanged{{.change = FileChange::Overflow}});
     }
     if (event.mask & IN_IGNORED) return {};
     if (event.wd < 0 || static_cast<size_t>(event.wd) >= paths_.size()) return {};
     std::string path = paths_[static_cast<size_t>(event.wd)];
     if (event.len > 0) path += std::string("/") + event.name;
     bool is_dir = (event.mask & IN_ISDIR) != 0;
-    ATOLL_TRY(channel_.send(
-        wire::FileEvent{.change = change_of(event.mask), .path = path, .is_dir = is_dir}));
+    ATOLL_TRY(channel_.send(wire::FileChanged{
+        {.change = change_of(event.mask), .path = path, .is_dir = is_dir}}));
     bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     return recursive_ && is_dir && appeared ? add(path, 0) : Result<void>();
   }

@@ -69,7 +69,7 @@ class Process {
   void update_flow();
   void ended(int status, uint64_t cpu_us);
 
-  wire::ProcessInfo info;
+  ProcessInfo info;
   OutputPipe stdout_pipe;  // the terminal, for a process with one
   OutputPipe stderr_pipe;
   UniqueFd stdin_fd;       // a second descriptor of the terminal, for a process with one

@@ -35,10 +35,10 @@ void place_descriptor(ChildContext& context, int from, int to) {
   if (syscall(SYS_dup3, from, to, 0) < 0) child_fail(context, Step::Sandbox, errno);
 }
 
-void drop_capabilities(wire::Profile profile) {
+void drop_capabilities(Profile profile) {
   // At exec, uid 0 gets what the bounding set holds and other users get nothing. The agent holds
   // the `dev` set plus SETPCAP, which only this line needs.
-  if (profile == wire::Profile::Strict) {
+  if (profile == Profile::Strict) {
     for (int cap : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL}) {
       syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
     }

@@ -18,7 +18,7 @@ struct SpawnPlan {
   std::vector<std::string> env;  // "NAME=value", complete
   std::string cwd;
   Account account;
-  wire::Profile profile = wire::Profile::Dev;
+  Profile profile = Profile::Dev;
   int stdin_fd = -1;
   int stdout_fd = -1;
   int stderr_fd = -1;

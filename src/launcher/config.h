@@ -19,7 +19,7 @@ struct LauncherConfig {
   uid_t server_uid = 0;       // may connect to agents
   gid_t server_gid = 0;
   std::string_view agent;     // the agent's executable
-  wire::Limits default_limits;
+  Limits default_limits;
   uint32_t reserve = 4;       // blank slots kept ready
 };
 

@@ -29,7 +29,7 @@ constexpr size_t kMaxBuilders = 2;
 constexpr uint32_t kMaxFailuresInARow = 5;
 constexpr int kRetryMs = 20;
 
-os::CgroupLimits cgroup_limits(const wire::Limits& limits) {
+os::CgroupLimits cgroup_limits(const Limits& limits) {
   return {.memory_bytes = limits.memory_bytes,
           .cpu_millis = limits.cpu_millis,
           .pids = limits.pids};
@@ -302,11 +302,11 @@ Result<void> Launcher::on_usage(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::UsageRequest>(payload));
   ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
   ATOLL_ASSIGN(os::CgroupUsage usage, cgroups_.usage(slot->id));
-  send(id, wire::Usage{.memory_bytes = usage.memory_bytes,
-                       .memory_peak_bytes = usage.memory_peak_bytes,
-                       .cpu_us = usage.cpu_us,
-                       .pids = usage.pids,
-                       .oom_kills = usage.oom_kills});
+  send(id, wire::UsageReply{{.memory_bytes = usage.memory_bytes,
+                             .memory_peak_bytes = usage.memory_peak_bytes,
+                             .cpu_us = usage.cpu_us,
+                             .pids = usage.pids,
+                             .oom_kills = usage.oom_kills}});
   return {};
 }
 

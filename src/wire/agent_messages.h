@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "atoll/types.h"
+
 namespace atl::wire {
 
 enum class AgentType : uint16_t {
@@ -69,8 +71,6 @@ struct ControlReady {
   void visit(auto& v) { v(version, configured); }
 };
 
-enum class Profile : uint8_t { Dev, Strict };
-
 // Sent once, when a blank sandbox becomes somebody's: what every command inherits.
 struct Configure {
   static constexpr AgentType kType = AgentType::Configure;
@@ -98,27 +98,6 @@ struct ExecRequest {
   uint16_t rows = 24;
   void visit(auto& v) {
     v(argv, env, cwd, user, label, timeout_ms, wait, stdin_open, pty, clean_env, cols, rows);
-  }
-};
-
-struct ProcessInfo {
-  int32_t pid = 0;
-  std::string label;
-  std::string cwd;
-  std::string user;
-  bool running = false;
-  bool pty = false;
-  int32_t exit_code = -1;  // 128+n when ended by signal n
-  int32_t exit_signal = 0;
-  bool timed_out = false;
-  uint64_t started_at_ms = 0;  // Unix time
-  uint64_t ended_at_ms = 0;
-  uint64_t cpu_us = 0;
-  uint64_t stdout_bytes = 0;
-  uint64_t stderr_bytes = 0;
-  void visit(auto& v) {
-    v(pid, label, cwd, user, running, pty, exit_code, exit_signal, timed_out, started_at_ms,
-      ended_at_ms, cpu_us, stdout_bytes, stderr_bytes);
   }
 };
 
@@ -165,8 +144,6 @@ struct WaitReply {
   ProcessInfo process;
   void visit(auto& v) { v(process); }
 };
-
-enum class Stream : uint8_t { Stdout = 1, Stderr = 2 };
 
 // Output from the given offsets on; the end (Exited) follows the last byte. With follow false only
 // what is kept now is sent.

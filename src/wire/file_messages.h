@@ -48,26 +48,6 @@ struct FileRequest {
   }
 };
 
-enum class FileKind : uint8_t { File = 1, Directory, Symlink, Other };
-
-struct FileEntry {
-  std::string name;
-  std::string path;
-  std::string link_target;
-  std::string owner;
-  std::string group;
-  FileKind kind = FileKind::File;
-  uint32_t mode = 0;
-  uint32_t uid = 0;
-  uint32_t gid = 0;
-  uint64_t size = 0;
-  int64_t modified_ms = 0;
-  int64_t accessed_ms = 0;
-  void visit(auto& v) {
-    v(name, path, link_target, owner, group, kind, mode, uid, gid, size, modified_ms, accessed_ms);
-  }
-};
-
 struct FileReply {
   static constexpr AgentType kType = AgentType::FileReply;
   FileEntry entry;
@@ -90,23 +70,14 @@ struct FileEnd {
 
 struct FileMatch {
   static constexpr AgentType kType = AgentType::FileMatch;
-  std::string path;
-  uint32_t line = 0;
-  uint32_t column = 0;
-  std::string text;
-  std::vector<std::string> before;
-  std::vector<std::string> after;
-  void visit(auto& v) { v(path, line, column, text, before, after); }
+  SearchMatch match;
+  void visit(auto& v) { v(match); }
 };
 
-enum class FileChange : uint8_t { Created = 1, Modified, Removed, Renamed, Attributes, Overflow };
-
-struct FileEvent {
+struct FileChanged {
   static constexpr AgentType kType = AgentType::FileEvent;
-  FileChange change = FileChange::Modified;
-  std::string path;
-  bool is_dir = false;
-  void visit(auto& v) { v(change, path, is_dir); }
+  FileEvent event;
+  void visit(auto& v) { v(event); }
 };
 
 }  // namespace atl::wire

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "atoll/types.h"
+
 namespace atl::wire {
 
 enum class LauncherType : uint16_t {
@@ -38,15 +40,6 @@ struct LauncherFailure {
 struct LauncherDone {
   static constexpr LauncherType kType = LauncherType::Done;
   void visit(auto&) {}
-};
-
-struct Limits {
-  uint64_t memory_bytes = 0;  // 0: unlimited, in every field
-  uint32_t cpu_millis = 0;    // 1000 = one core
-  uint32_t pids = 0;
-  uint64_t disk_bytes = 0;
-  void visit(auto& v) { v(memory_bytes, cpu_millis, pids, disk_bytes); }
-  bool operator==(const Limits&) const = default;
 };
 
 struct BuildRequest {
@@ -122,14 +115,10 @@ struct UsageRequest {
   void visit(auto& v) { v(slot); }
 };
 
-struct Usage {
+struct UsageReply {
   static constexpr LauncherType kType = LauncherType::Usage;
-  uint64_t memory_bytes = 0;
-  uint64_t memory_peak_bytes = 0;
-  uint64_t cpu_us = 0;
-  uint32_t pids = 0;
-  uint64_t oom_kills = 0;
-  void visit(auto& v) { v(memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills); }
+  Usage usage;
+  void visit(auto& v) { v(usage); }
 };
 
 struct StatusRequest {

@@ -1,0 +1,101 @@
+// Where sandboxes come from. Two phases: prewarm a template, then create (or find again) sessions
+// from it. A backend is one folder under src/backends.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "atoll/sandbox_session.h"
+
+namespace atl {
+
+struct SeedFile {
+  std::string path;
+  std::string content;
+};
+
+struct PrewarmInput {
+  std::string template_key;
+  std::string base = "base";  // the template it builds on
+  std::vector<SeedFile> seed_files;
+  // Runs once in a sandbox of the new template, before its state is captured.
+  std::function<Task<Result<void>>(SandboxSession&)> bootstrap;
+  std::function<void(const std::string&)> log;
+};
+
+struct PrewarmResult {
+  bool reused = false;  // the template was there already
+};
+
+// Enough to find a sandbox again after a restart; small and cheap to produce.
+struct SessionState {
+  std::string backend_name;
+  std::string session_key;
+  std::map<std::string, std::string> metadata;
+};
+
+struct CreateInput {
+  std::string template_key;  // empty: the backend's default
+  std::string session_key;   // the same key gives the same sandbox
+  std::map<std::string, std::string> existing_metadata;
+  std::map<std::string, std::string> tags;
+  std::map<std::string, std::string> env;
+  Limits limits;
+  Profile profile = Profile::Dev;
+  std::string default_user = "root";
+  bool ephemeral = false;  // its files need not survive a crash of the host
+};
+
+struct BuildTimings {
+  uint32_t total_us = 0;
+  uint32_t overlay_us = 0;
+  uint32_t attach_us = 0;
+  bool slot_was_ready = false;
+};
+
+class SandboxHandle {
+ public:
+  virtual ~SandboxHandle() = default;
+  virtual SandboxSession& session() = 0;
+  virtual SessionState capture_state() const = 0;
+  virtual BuildTimings timings() const = 0;
+
+  // What every later command inherits; for a sandbox that was made before its owner was known.
+  virtual Task<Result<void>> configure(CreateInput input) = 0;
+  virtual Task<Result<void>> set_limits(Limits limits) = 0;
+  virtual Task<Result<void>> set_frozen(bool frozen) = 0;
+  virtual Task<Result<Usage>> usage() = 0;
+  // Ends its processes and keeps its files: creating it again under its key resumes it.
+  virtual Task<Result<void>> dispose() = 0;
+  // Ends it and discards its files; answers before they are all gone.
+  virtual Task<Result<void>> destroy() = 0;
+};
+
+struct EndedSandbox {
+  std::string session_key;
+  bool out_of_memory = false;
+};
+
+class SandboxBackend {
+ public:
+  virtual ~SandboxBackend() = default;
+  virtual const std::string& name() const = 0;
+
+  // Idempotent, also under concurrent callers.
+  virtual Task<Result<PrewarmResult>> prewarm(PrewarmInput input) = 0;
+  // Creates or finds again; concurrent callers with one key get one sandbox. A template that does
+  // not exist is ErrorCode::TemplateMissing.
+  virtual Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) = 0;
+  // Discards the files of a sandbox that is not running.
+  virtual Task<Result<void>> discard(std::string session_key) = 0;
+  // Called when a sandbox ends that nobody asked to end.
+  virtual void on_ended(std::function<void(EndedSandbox)> callback) = 0;
+  // Everything found at start that `known` does not claim is destroyed.
+  virtual Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) = 0;
+  virtual std::vector<std::string> degraded() const = 0;
+};
+
+}  // namespace atl

@@ -1,0 +1,86 @@
+#include "backends/native/launcher_client.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+namespace atl::native {
+
+namespace asio = boost::asio;
+static constexpr size_t kMaxMessage = 256u << 10;
+
+LauncherClient::LauncherClient(asio::any_io_executor executor, UniqueFd socket)
+    : executor_(executor), socket_(executor, socket.release()) {
+  int size = static_cast<int>(kMaxMessage);
+  setsockopt(socket_.native_handle(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+}
+
+void LauncherClient::start() {
+  auto self = shared_from_this();
+  asio::co_spawn(executor_, [self]() -> Task<void> { return self->read_loop(); }, asio::detached);
+}
+
+Task<Result<LauncherClient::RawReply>> LauncherClient::exchange(uint32_t id, std::string bytes) {
+  auto reply = std::make_shared<OneShot<Result<RawReply>>>();
+  pending_[id] = reply;
+  for (;;) {
+    ssize_t size = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (size >= 0) break;
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) {
+      pending_.erase(id);
+      co_return fail(Error::from_errno(errno, "send", "to the launcher").with_code(ErrorCode::Unavailable));
+    }
+    co_await socket_.async_wait(asio::posix::stream_descriptor::wait_write,
+                                asio::as_tuple(asio::use_awaitable));
+  }
+  co_return co_await reply->wait();
+}
+
+Task<void> LauncherClient::read_loop() {
+  std::string buffer(kMaxMessage, 0);
+  for (;;) {
+    auto [error] = co_await socket_.async_wait(asio::posix::stream_descriptor::wait_read,
+                                               asio::as_tuple(asio::use_awaitable));
+    if (error) break;
+    ssize_t size = recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (size <= 0) break;
+    handle({buffer.data(), static_cast<size_t>(size)});
+  }
+  fail_all();
+  if (lost_) lost_();
+}
+
+void LauncherClient::handle(std::string_view message) {
+  if (message.size() < wire::kHeaderBytes) return;
+  wire::FrameHeader header = wire::parse_header(message.data());
+  std::string_view payload = message.substr(wire::kHeaderBytes);
+  if (header.type == static_cast<uint16_t>(wire::LauncherType::Ended)) {
+    auto ended = wire::decode<wire::Ended>(payload);
+    if (ended && ended_) ended_(*ended);
+    return;
+  }
+  auto it = pending_.find(header.id);
+  if (it == pending_.end()) return;
+  auto reply = it->second;
+  pending_.erase(it);
+  if (header.type == static_cast<uint16_t>(wire::LauncherType::Failure)) {
+    auto failure = wire::decode<wire::LauncherFailure>(payload);
+    reply->set(failure ? Result<RawReply>(fail(static_cast<ErrorCode>(failure->code), failure->message))
+                       : Result<RawReply>(fail(std::move(failure).error())));
+    return;
+  }
+  reply->set(RawReply{.type = header.type, .payload = std::string(payload)});
+}
+
+void LauncherClient::fail_all() {
+  for (auto& [id, reply] : std::exchange(pending_, {})) {
+    reply->set(fail(ErrorCode::Unavailable, "the launcher has ended; restart atoll serve"));
+  }
+}
+
+}  // namespace atl::native

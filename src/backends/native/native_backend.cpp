@@ -1,0 +1,254 @@
+#include "backends/native/native_backend.h"
+
+#include <algorithm>
+
+#include "base/random_id.h"
+#include "base/scope_exit.h"
+#include "image/template.h"
+
+namespace atl::native {
+
+NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
+                             std::shared_ptr<LauncherClient> launcher, NativeOptions options)
+    : executor_(std::move(executor)), launcher_(std::move(launcher)), options_(std::move(options)) {
+  launcher_->on_ended([this](const wire::Ended& ended) { slot_ended(ended); });
+}
+
+Task<Result<void>> NativeBackend::start() {
+  auto status = co_await launcher_->call<wire::Status>(wire::StatusRequest{});
+  if (!status) co_return fail(std::move(status).error().context("asking the launcher"));
+  for (const wire::LiveSlot& slot : status->slots) found_slots_.insert(slot.slot);
+  found_sandboxes_ = std::move(status->sandboxes);
+  degraded_ = std::move(status->degraded);
+  co_return Result<void>();
+}
+
+Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
+  wire::ReserveRequest request{.slots = slots};
+  auto done = co_await launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
+  const std::string& key = template_key.empty() ? options_.default_template : template_key;
+  ATOLL_ASSIGN(image::Template manifest, image::load_template(options_.data_dir + "/templates", key));
+  // Manifests list layers from the bottom up, overlayfs from the top down.
+  return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
+}
+
+std::string NativeBackend::socket_of(const std::string& slot) const {
+  return options_.run_dir + "/agents/" + slot + ".sock";
+}
+
+Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput input) {
+  if (!is_valid_id(input.session_key)) {
+    co_return fail(Error(ErrorCode::InvalidArgument, "a session key is 1 to 64 of a-z, 0-9 and '-'")
+                       .with_field("sessionKey"));
+  }
+  std::string key = input.session_key;
+  for (;;) {
+    auto live = live_.find(key);
+    if (live != live_.end()) co_return live->second;
+    auto busy = under_way_.find(key);
+    if (busy == under_way_.end()) break;
+    auto turn = std::make_shared<OneShot<bool>>();
+    busy->second.push_back(turn);
+    co_await turn->wait();
+  }
+  under_way_[key];
+  ScopeExit wake([this, key] {
+    for (auto& waiter : under_way_[key]) waiter->set(true);
+    under_way_.erase(key);
+  });
+  auto slot = input.existing_metadata.find("slot");
+  bool found = slot != input.existing_metadata.end() && found_slots_.contains(slot->second);
+  auto handle = found ? co_await reattach(input, slot->second) : co_await build(std::move(input));
+  if (!handle) co_return fail(std::move(handle).error());
+  live_[key] = *handle;
+  co_return std::move(*handle);
+}
+
+Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput& input,
+                                                               const std::string& slot) {
+  ATOLL_CO_ASSIGN(auto control, co_await AgentControl::connect(executor_, socket_of(slot)));
+  found_slots_.erase(slot);
+  auto session = std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot),
+                                                 std::move(control));
+  co_return std::make_shared<NativeHandle>(*this, slot, std::move(session), BuildTimings{});
+}
+
+Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
+  wire::BuildRequest request;
+  ATOLL_CO_ASSIGN(request.layers, layers_of(input.template_key));
+  request.sandbox = input.session_key;
+  request.limits = input.limits;
+  request.ephemeral = input.ephemeral;
+  auto built = co_await launcher_->call<wire::Built>(std::move(request));
+  if (!built) co_return fail(std::move(built).error());
+  auto control = co_await AgentControl::connect(executor_, socket_of(built->slot));
+  if (!control) co_return fail(std::move(control).error());
+  auto session = std::make_unique<NativeSession>(executor_, input.session_key,
+                                                 socket_of(built->slot), std::move(*control));
+  BuildTimings timings{.total_us = built->total_us,
+                       .overlay_us = built->overlay_us,
+                       .attach_us = built->attach_us,
+                       .slot_was_ready = built->slot_was_ready};
+  auto handle = std::make_shared<NativeHandle>(*this, built->slot, std::move(session), timings);
+  auto configured = co_await handle->configure(std::move(input));
+  if (!configured) {
+    (void)co_await handle->destroy();
+    co_return fail(std::move(configured).error());
+  }
+  co_return handle;
+}
+
+Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
+  if (!is_valid_id(input.template_key)) {
+    co_return fail(Error(ErrorCode::InvalidArgument, "a template key is 1 to 64 of a-z, 0-9 and '-'")
+                       .with_field("templateKey"));
+  }
+  std::string key = "template/" + input.template_key;
+  while (under_way_.contains(key)) {
+    auto turn = std::make_shared<OneShot<bool>>();
+    under_way_[key].push_back(turn);
+    co_await turn->wait();
+  }
+  if (layers_of(input.template_key)) co_return PrewarmResult{.reused = true};
+  under_way_[key];
+  ScopeExit wake([this, key] {
+    for (auto& waiter : under_way_[key]) waiter->set(true);
+    under_way_.erase(key);
+  });
+  co_return co_await capture_template(std::move(input));
+}
+
+Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) {
+  auto say = [&](const std::string& text) {
+    if (input.log) input.log(text);
+  };
+  ATOLL_CO_ASSIGN(image::Template base,
+                  image::load_template(options_.data_dir + "/templates", input.base));
+  CreateInput create_input;
+  create_input.template_key = input.base;
+  create_input.session_key = random_id("prewarm-");
+  say("creating a sandbox from " + input.base);
+  ATOLL_CO_ASSIGN(auto handle, co_await create(create_input));
+  auto work = [&]() -> Task<Result<void>> {
+    for (const SeedFile& file : input.seed_files) {
+      ATOLL_CO_ASSIGN(auto writer, co_await handle->session().write_file(file.path, WriteOptions{}));
+      ATOLL_CO_TRY(co_await writer->write(file.content));
+      ATOLL_CO_TRY(co_await writer->finish());
+    }
+    if (input.bootstrap) ATOLL_CO_TRY(co_await input.bootstrap(handle->session()));
+    co_return Result<void>();
+  };
+  auto worked = co_await work();
+  if (!worked) {
+    (void)co_await handle->destroy();
+    co_return fail(std::move(worked).error().context("preparing " + input.template_key));
+  }
+  say("capturing its files");
+  ATOLL_CO_TRY(co_await handle->dispose());
+  wire::PublishRequest publish{.sandbox = create_input.session_key, .layer = random_id("layer-", 24)};
+  auto published = co_await launcher_->call<wire::LauncherDone>(publish);
+  if (!published) co_return fail(std::move(published).error());
+  image::Template manifest = base;
+  manifest.name = input.template_key;
+  manifest.layers.push_back(publish.layer);
+  manifest.digest.clear();
+  ATOLL_CO_TRY(image::save_template(options_.data_dir + "/templates", manifest));
+  co_return PrewarmResult{.reused = false};
+}
+
+Task<Result<void>> NativeBackend::discard(std::string session_key) {
+  wire::DiscardRequest request{.sandbox = std::move(session_key)};
+  auto done = co_await launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> NativeBackend::reclaim(std::function<bool(const std::string& key)> known) {
+  for (const std::string& slot : std::exchange(found_slots_, {})) {
+    wire::DestroyRequest request{.slot = slot, .sandbox = ""};
+    auto done = co_await launcher_->call<wire::LauncherDone>(request);
+    if (!done) co_return fail(std::move(done).error());
+  }
+  for (const std::string& sandbox : std::exchange(found_sandboxes_, {})) {
+    if (known(sandbox)) continue;
+    ATOLL_CO_TRY(co_await discard(sandbox));
+  }
+  co_return Result<void>();
+}
+
+void NativeBackend::slot_ended(const wire::Ended& ended) {
+  for (const auto& [key, handle] : live_) {
+    if (handle->slot() != ended.slot) continue;
+    EndedSandbox report{.session_key = key, .out_of_memory = ended.oom};
+    forget(key);
+    if (ended_) ended_(report);
+    return;
+  }
+}
+
+void NativeBackend::forget(const std::string& session_key) {
+  auto it = live_.find(session_key);
+  if (it == live_.end()) return;
+  it->second->native_session().control().close();
+  live_.erase(it);
+}
+
+SessionState NativeHandle::capture_state() const {
+  return {.backend_name = backend_.name(), .session_key = session_->id(), .metadata = {{"slot", slot_}}};
+}
+
+Task<Result<void>> NativeHandle::configure(CreateInput input) {
+  wire::Configure request;
+  request.sandbox_id = session_->id();
+  request.profile = input.profile;
+  request.workdir = "/workspace";
+  request.default_user = input.default_user;
+  for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
+  auto done = co_await session_->control().call<wire::Done>(std::move(request));
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> NativeHandle::set_limits(Limits limits) {
+  wire::LimitsRequest request{.slot = slot_, .limits = limits};
+  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> NativeHandle::set_frozen(bool frozen) {
+  wire::FreezeRequest request{.slot = slot_, .frozen = frozen};
+  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Task<Result<Usage>> NativeHandle::usage() {
+  wire::UsageRequest request{.slot = slot_};
+  auto reply = co_await backend_.launcher_->call<wire::UsageReply>(request);
+  if (!reply) co_return fail(std::move(reply).error());
+  co_return reply->usage;
+}
+
+Task<Result<void>> NativeHandle::dispose() {
+  wire::StopRequest request{.slot = slot_};
+  backend_.forget(session_->id());
+  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+Task<Result<void>> NativeHandle::destroy() {
+  wire::DestroyRequest request{.slot = slot_, .sandbox = session_->id()};
+  backend_.forget(session_->id());
+  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
+  if (!done) co_return fail(std::move(done).error());
+  co_return Result<void>();
+}
+
+}  // namespace atl::native

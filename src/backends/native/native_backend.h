@@ -1,0 +1,89 @@
+// Sandboxes on this kernel: the launcher builds them, their agents run them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "atoll/sandbox_backend.h"
+#include "backends/native/launcher_client.h"
+#include "backends/native/native_session.h"
+
+namespace atl::native {
+
+struct NativeOptions {
+  std::string data_dir;
+  std::string run_dir;
+  std::string default_template = "base";
+};
+
+class NativeBackend : public SandboxBackend {
+ public:
+  NativeBackend(boost::asio::any_io_executor executor, std::shared_ptr<LauncherClient> launcher,
+                NativeOptions options);
+
+  // Learns what an earlier server left running.
+  Task<Result<void>> start();
+
+  const std::string& name() const override { return name_; }
+  Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
+  Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
+  Task<Result<void>> discard(std::string session_key) override;
+  void on_ended(std::function<void(EndedSandbox)> callback) override { ended_ = std::move(callback); }
+  Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) override;
+  std::vector<std::string> degraded() const override { return degraded_; }
+  // Blank slots to keep ready.
+  Task<Result<void>> reserve(uint32_t slots);
+
+ private:
+  friend class NativeHandle;
+  using HandlePtr = std::shared_ptr<class NativeHandle>;
+  using Waiters = std::vector<std::shared_ptr<OneShot<bool>>>;
+
+  Task<Result<HandlePtr>> build(CreateInput input);
+  Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
+  Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
+  Result<std::vector<std::string>> layers_of(const std::string& template_key) const;
+  std::string socket_of(const std::string& slot) const;
+  void slot_ended(const wire::Ended& ended);
+  void forget(const std::string& session_key);
+
+  std::string name_ = "native";
+  boost::asio::any_io_executor executor_;
+  std::shared_ptr<LauncherClient> launcher_;
+  NativeOptions options_;
+  std::map<std::string, HandlePtr> live_;     // by session key
+  std::map<std::string, Waiters> under_way_;  // creations and prewarms, by key
+  std::set<std::string> found_slots_;         // alive at start and not claimed yet
+  std::vector<std::string> found_sandboxes_;
+  std::vector<std::string> degraded_;
+  std::function<void(EndedSandbox)> ended_;
+};
+
+class NativeHandle : public SandboxHandle {
+ public:
+  NativeHandle(NativeBackend& backend, std::string slot, std::unique_ptr<NativeSession> session,
+               BuildTimings timings)
+      : backend_(backend), slot_(std::move(slot)), session_(std::move(session)), timings_(timings) {}
+
+  SandboxSession& session() override { return *session_; }
+  SessionState capture_state() const override;
+  BuildTimings timings() const override { return timings_; }
+  Task<Result<void>> configure(CreateInput input) override;
+  Task<Result<void>> set_limits(Limits limits) override;
+  Task<Result<void>> set_frozen(bool frozen) override;
+  Task<Result<Usage>> usage() override;
+  Task<Result<void>> dispose() override;
+  Task<Result<void>> destroy() override;
+  const std::string& slot() const { return slot_; }
+  NativeSession& native_session() { return *session_; }
+
+ private:
+  NativeBackend& backend_;
+  std::string slot_;
+  std::unique_ptr<NativeSession> session_;
+  BuildTimings timings_;
+};
+
+}  // namespace atl::native

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "atoll/task.h"
+#include "base/result.h"
+
+namespace atl::http {
+
+// The body of the request being handled. Valid until the handler returns; one read at a time.
+// A client that goes away half way makes a read fail with Unavailable, a silent one with Timeout.
+class BodyReader {
+ public:
+  virtual ~BodyReader() = default;
+
+  // Reads what is there, at least one byte, straight into `into`; 0 is the end of the body.
+  virtual Task<Result<size_t>> read(std::span<char> into) = 0;
+  // The length the client announced; none for a chunked body.
+  virtual std::optional<uint64_t> content_length() const = 0;
+
+  // The whole rest of the body, or TooLarge once it exceeds `limit`.
+  Task<Result<std::string>> read_all(size_t limit);
+
+  // For splicing out of ResponseWriter::native_handle(), where remaining() is known: first take
+  // what was read ahead, then move bytes, and report them with mark_consumed().
+  virtual std::optional<uint64_t> remaining() const = 0;
+  virtual std::string take_buffered() = 0;
+  virtual void mark_consumed(uint64_t bytes) = 0;
+  virtual Task<Result<void>> wait_readable() = 0;
+};
+
+// A body that is already in memory: for requests without a connection, such as in tests.
+class StringBody final : public BodyReader {
+ public:
+  explicit StringBody(std::string data) : data_(std::move(data)) {}
+
+  Task<Result<size_t>> read(std::span<char> into) override;
+  std::optional<uint64_t> content_length() const override { return data_.size(); }
+  std::optional<uint64_t> remaining() const override { return data_.size() - position_; }
+  std::string take_buffered() override;
+  void mark_consumed(uint64_t bytes) override { position_ += bytes; }
+  Task<Result<void>> wait_readable() override;
+
+ private:
+  std::string data_;
+  size_t position_ = 0;
+};
+
+}  // namespace atl::http

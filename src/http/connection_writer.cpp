@@ -1,0 +1,188 @@
+#include "http/connection_writer.h"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/chunked.h"
+#include "http/status.h"
+#include "http/websocket_accept.h"
+
+namespace atl::http {
+
+namespace asio = boost::asio;
+
+namespace {
+
+bool has_no_body(int status) { return status < 200 || status == 204 || status == 304; }
+
+tl::unexpected<Error> misuse(std::string_view what) {
+  return fail(ErrorCode::Internal, std::string(what));
+}
+
+}  // namespace
+
+ConnectionWriter::ConnectionWriter(WriterContext context, bool keep_alive)
+    : context_(context), keep_alive_(keep_alive), writing_(context.socket.executor()) {}
+
+ConnectionWriter::~ConnectionWriter() {
+  if (watch_) watch_->stop();
+}
+
+Result<std::string> ConnectionWriter::make_head(int status, const Headers& headers, BodyKind body,
+                                                uint64_t length) {
+  if (body == BodyKind::UntilClose || headers.has_token("Connection", "close")) keep_alive_ = false;
+  // Said now rather than shown later: a client that knows will not send its next request here.
+  if (!context_.body.can_drain(context_.options.max_drain_bytes)) keep_alive_ = false;
+  ResponseHeadOptions options;
+  options.status = status;
+  options.body = body;
+  options.length = length;
+  if (!keep_alive_) {
+    options.connection = "close";
+  } else if (context_.request.minor_version == 0) {
+    options.connection = "keep-alive";
+  }
+  return format_response_head(options, headers);
+}
+
+// Every path to the socket: a failure anywhere ends the response for good.
+Task<Result<void>> ConnectionWriter::push(WriteParts parts) {
+  auto result = co_await context_.socket.write(parts, context_.options.write_timeout);
+  if (!result) phase_ = Phase::Failed;
+  co_return result;
+}
+
+Task<Result<void>> ConnectionWriter::send(Response response) {
+  if (phase_ != Phase::Fresh) co_return misuse("the request is already answered");
+  BodyKind body = has_no_body(response.status) ? BodyKind::None : BodyKind::Length;
+  ATOLL_CO_ASSIGN(std::string head,
+                  make_head(response.status, response.headers, body, response.body.size()));
+  phase_ = Phase::Done;
+  WriteParts parts{head};
+  if (body == BodyKind::Length && !head_only()) parts[1] = response.body;
+  // Small answers: the same single write without another coroutine.
+  auto done = context_.socket.try_write(parts);
+  if (done && *done) co_return Result<void>();
+  co_return co_await push(parts);
+}
+
+Task<Result<void>> ConnectionWriter::start(int status, Headers headers,
+                                           std::optional<uint64_t> content_length) {
+  if (phase_ != Phase::Fresh) co_return misuse("the request is already answered");
+  body_kind_ = BodyKind::Chunked;
+  if (context_.request.minor_version == 0) body_kind_ = BodyKind::UntilClose;
+  if (content_length) body_kind_ = BodyKind::Length;
+  if (has_no_body(status)) body_kind_ = BodyKind::None;
+  length_left_ = content_length.value_or(0);
+  ATOLL_CO_ASSIGN(std::string head, make_head(status, headers, body_kind_, length_left_));
+  phase_ = Phase::Streaming;
+  WriteParts parts{head};
+  co_return co_await push(parts);
+}
+
+Result<void> ConnectionWriter::count_bytes(uint64_t bytes) {
+  if (phase_ == Phase::Failed) return fail(ErrorCode::Unavailable, "the client is gone");
+  if (phase_ != Phase::Streaming) return misuse("the response is not being streamed");
+  if (body_kind_ == BodyKind::None && bytes > 0) return misuse("this status has no body");
+  if (body_kind_ != BodyKind::Length) return {};
+  if (bytes > length_left_) return misuse("the body is longer than announced");
+  length_left_ -= bytes;
+  return {};
+}
+
+Task<Result<void>> ConnectionWriter::write(std::string_view bytes) {
+  if (bytes.empty()) co_return Result<void>();  // an empty chunk would end the body
+  auto guard = writing_.is_locked() ? co_await writing_.lock() : writing_.lock_free();
+  ATOLL_CO_TRY(count_bytes(bytes.size()));
+  if (head_only()) co_return Result<void>();
+  if (body_kind_ != BodyKind::Chunked) {
+    WriteParts parts{bytes};
+    co_return co_await push(parts);
+  }
+  ChunkHeader header(bytes.size());
+  WriteParts parts{header.text(), bytes, kChunkEnd};
+  co_return co_await push(parts);
+}
+
+Task<Result<void>> ConnectionWriter::finish() {
+  auto guard = writing_.is_locked() ? co_await writing_.lock() : writing_.lock_free();
+  ATOLL_CO_TRY(count_bytes(0));
+  if (length_left_ > 0 && !head_only()) co_return misuse("the body is shorter than announced");
+  if (body_kind_ == BodyKind::Chunked && !head_only()) {
+    WriteParts parts{kLastChunk};
+    ATOLL_CO_TRY(co_await push(parts));
+  }
+  phase_ = Phase::Done;
+  co_return Result<void>();
+}
+
+Task<Result<void>> ConnectionWriter::wait_writable() {
+  return context_.socket.wait_writable(context_.options.write_timeout);
+}
+
+void ConnectionWriter::mark_written(uint64_t bytes) {
+  length_left_ -= std::min(bytes, length_left_);
+}
+
+PeerWatch& ConnectionWriter::watch() {
+  if (watch_) return *watch_;
+  watch_ = std::make_shared<PeerWatch>(context_.socket, context_.input);
+  if (context_.body.complete()) {
+    watch_->start();
+  } else {
+    context_.body.on_complete([watch = watch_] { watch->start(); });
+  }
+  return *watch_;
+}
+
+Task<void> ConnectionWriter::closed() {
+  auto event = std::make_shared<asio::steady_timer>(context_.socket.executor(),
+                                                    asio::steady_timer::time_point::max());
+  watch().subscribe([event] { event->cancel(); });
+  if (watch_->gone()) co_return;
+  co_await event->async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+void ConnectionWriter::on_closed(std::function<void()> callback) {
+  watch().subscribe(std::move(callback));
+}
+
+void ConnectionWriter::abandon() {
+  if (watch_) watch_->fire();
+  if (websocket_) websocket_->abort();
+}
+
+Task<Result<std::shared_ptr<WebSocket>>> ConnectionWriter::upgrade_websocket(
+    WebSocketOptions options) {
+  if (phase_ != Phase::Fresh) co_return misuse("the request is already answered");
+  if (!is_websocket_upgrade(context_.request)) {
+    Response refusal = error_response(426, "UPGRADE_REQUIRED", "a WebSocket handshake is expected");
+    refusal.headers.add("Upgrade", "websocket");
+    ATOLL_CO_TRY(co_await send(std::move(refusal)));
+    co_return fail(ErrorCode::InvalidArgument, "not a WebSocket handshake");
+  }
+  // Nothing may follow the handshake before its answer (RFC 6455 4.1).
+  if (!context_.body.complete() || !context_.input.empty()) {
+    ATOLL_CO_TRY(co_await send(error_response(400, "VALIDATION_ERROR", "early WebSocket data")));
+    co_return fail(ErrorCode::InvalidArgument, "early WebSocket data");
+  }
+  if (watch_) watch_->stop();
+  phase_ = Phase::Upgraded;
+  keep_alive_ = false;
+  auto executor = context_.socket.executor();
+  ATOLL_CO_ASSIGN(websocket_,
+                  co_await accept_websocket(std::move(executor), context_.socket.release(),
+                                            context_.request, std::move(options)));
+  co_return websocket_;
+}
+
+Task<Result<void>> ResponseWriter::send_json(std::string body, int status) {
+  co_return co_await send(Response::json(std::move(body), status));
+}
+
+Task<Result<void>> ResponseWriter::send_error(Error error) {
+  co_return co_await send(error_response(error));
+}
+
+}  // namespace atl::http

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "atoll/task.h"
+#include "base/result.h"
+#include "http/message.h"
+#include "http/response_writer.h"
+
+namespace atl::http {
+
+using Handler = std::function<Task<void>(Request&, ResponseWriter&)>;
+
+// Finds the handler of a request in a tree of path segments. Patterns are static segments,
+// "{name}" for one non-empty segment and "{name...}" for the rest of the path, which keeps its
+// slashes and may be empty. Static segments win over parameters, parameters over tails. Matching
+// is on encoded segments, so "%2F" never splits one; the captured values are decoded.
+class Router {
+ public:
+  Router();
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
+  ~Router();
+
+  // Patterns are the program's own text: a malformed or doubled one aborts.
+  void add(std::string_view method, std::string_view pattern, Handler handler);
+  // Instead of a 404 where no pattern matches.
+  void set_fallback(Handler handler);
+
+  struct Match {
+    enum class Kind { Found, NotFound, MethodNotAllowed };
+    Kind kind = Kind::NotFound;
+    const Handler* handler = nullptr;
+    PathParams params;
+    std::string allow;  // "GET, HEAD, POST", for MethodNotAllowed
+  };
+  // HEAD falls back to GET. Fails where a captured segment cannot be decoded.
+  Result<Match> find(std::string_view method, std::string_view encoded_path) const;
+
+ private:
+  struct Node;
+  struct Search;
+
+  std::unique_ptr<Node> root_;
+  Handler fallback_;
+};
+
+}  // namespace atl::http

@@ -1,0 +1,177 @@
+#include "http/server.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/bind_cancellation_slot.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <unordered_set>
+
+#include "http/connection.h"
+#include "http/listener.h"
+
+namespace atl::http {
+
+namespace asio = boost::asio;
+
+namespace {
+
+constexpr std::string_view kFull =
+    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
+    "Retry-After: 1\r\n\r\n";
+
+void make_ready(int fd) {
+  // A descriptor from elsewhere may block; and small answers should not wait for more of them.
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+  int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails on Unix sockets, as it may
+}
+
+}  // namespace
+
+class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
+ public:
+  Impl(asio::any_io_executor executor, Router router, ServerOptions options)
+      : executor_(std::move(executor)),
+        router_(std::move(router)),
+        options_(options),
+        deadlines_(executor_),
+        changed_(executor_, asio::steady_timer::time_point::max()) {}
+
+  void listen(UniqueFd fd) {
+    auto self = weak_from_this();
+    auto listener = std::make_shared<Listener>(executor_, std::move(fd), [self](UniqueFd accepted) {
+      if (auto server = self.lock()) server->serve(std::move(accepted));
+    });
+    listener->start();
+    listeners_.push_back(std::move(listener));
+  }
+
+  void remember_path(std::string path, const UnixListener& listener) {
+    paths_.push_back({std::move(path), listener.device, listener.inode});
+  }
+
+  void serve(UniqueFd fd) {
+    if (stopping_ || connections_.size() >= options_.max_connections) {
+      ::send(fd.get(), kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      return;
+    }
+    make_ready(fd.get());
+    auto connection =
+        std::make_shared<Connection>(executor_, std::move(fd), deadlines_, router_, options_);
+    connections_.insert(connection);
+    auto done = [self = shared_from_this(), connection](const std::exception_ptr&) {
+      self->connections_.erase(connection);
+      self->changed_.cancel();
+    };
+    asio::co_spawn(executor_, connection->run(),
+                   asio::bind_cancellation_slot(connection->cancellation().slot(), done));
+  }
+
+  void close_listeners() {
+    stopping_ = true;
+    for (auto& listener : listeners_) listener->close();
+    listeners_.clear();
+    for (const Path& path : paths_) {
+      // Another server may have taken the path since.
+      struct stat status {};
+      if (::lstat(path.name.c_str(), &status) == 0 && status.st_dev == path.device &&
+          status.st_ino == path.inode) {
+        ::unlink(path.name.c_str());
+      }
+    }
+    paths_.clear();
+  }
+
+  void finish_connections() {
+    for (const auto& connection : connections_) connection->finish_soon();
+  }
+  void abort_connections() {
+    // A copy: aborting may end connections at once.
+    auto connections = connections_;
+    for (const auto& connection : connections) connection->abort();
+  }
+
+  Task<void> wait_until_empty(asio::steady_timer::time_point deadline) {
+    while (!connections_.empty() && asio::steady_timer::clock_type::now() < deadline) {
+      changed_.expires_at(deadline);
+      co_await changed_.async_wait(asio::as_tuple(asio::use_awaitable));
+    }
+  }
+
+  size_t connection_count() const { return connections_.size(); }
+
+ private:
+  struct Path {
+    std::string name;
+    dev_t device;
+    ino_t inode;
+  };
+
+  asio::any_io_executor executor_;
+  Router router_;
+  ServerOptions options_;
+  DeadlineQueue deadlines_;
+  asio::steady_timer changed_;
+  bool stopping_ = false;
+  std::vector<std::shared_ptr<Listener>> listeners_;
+  std::vector<Path> paths_;
+  std::unordered_set<std::shared_ptr<Connection>> connections_;
+};
+
+Server::Server(asio::any_io_executor executor, Router router, ServerOptions options)
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(router), options)) {}
+
+Server::~Server() {
+  impl_->close_listeners();
+  impl_->abort_connections();
+}
+
+Result<void> Server::listen_unix(std::string path, mode_t mode) {
+  ATOLL_ASSIGN(UnixListener listener, listen_on_path(path, mode));
+  impl_->remember_path(std::move(path), listener);
+  impl_->listen(std::move(listener.fd));
+  return {};
+}
+
+Result<uint16_t> Server::listen_tcp(std::string address, uint16_t port) {
+  ATOLL_ASSIGN(UniqueFd fd, listen_on_address(address, port));
+  ATOLL_ASSIGN(uint16_t bound, bound_port(fd.get()));
+  impl_->listen(std::move(fd));
+  return bound;
+}
+
+Result<void> Server::listen_fd(UniqueFd fd) {
+  int listening = 0;
+  socklen_t length = sizeof(listening);
+  if (::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0) {
+    return fail_errno("getsockopt SO_ACCEPTCONN");
+  }
+  if (listening == 0) return fail(ErrorCode::InvalidArgument, "the socket is not listening");
+  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
+  impl_->listen(std::move(fd));
+  return {};
+}
+
+void Server::serve(UniqueFd connection) { impl_->serve(std::move(connection)); }
+
+Task<void> Server::stop(std::chrono::milliseconds grace) {
+  auto impl = impl_;
+  impl->close_listeners();
+  impl->finish_connections();
+  auto now = asio::steady_timer::clock_type::now();
+  co_await impl->wait_until_empty(now + grace);
+  impl->abort_connections();
+  // Handlers that hear the cancellation need a moment to unwind.
+  co_await impl->wait_until_empty(asio::steady_timer::clock_type::now() + std::chrono::seconds(5));
+}
+
+size_t Server::connection_count() const { return impl_->connection_count(); }
+
+}  // namespace atl::http

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "atoll/task.h"
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "http/router.h"
+
+namespace atl::http {
+
+struct ServerOptions {
+  ServerOptions() = default;
+
+  size_t max_head_bytes = 16 * 1024;
+  size_t max_target_bytes = 8 * 1024;
+  size_t max_connections = 4096;
+  // What a handler left of a request body is read and dropped up to this; beyond, the connection
+  // is closed.
+  size_t max_drain_bytes = 256 * 1024;
+
+  std::chrono::milliseconds head_timeout{10'000};   // from a head's first byte to its last
+  std::chrono::milliseconds idle_timeout{75'000};   // between requests
+  std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
+  std::chrono::milliseconds write_timeout{60'000};  // the longest a reader may take nothing
+};
+
+// An HTTP/1.1 server on one io_context thread, with a coroutine a connection. All members are
+// called on that thread. Await stop() before destroying it: handlers may still be running.
+class Server {
+ public:
+  Server(boost::asio::any_io_executor executor, Router router,
+         ServerOptions options = ServerOptions());
+  ~Server();
+
+  // Replaces a socket file that nobody listens on any more; removes its own when stopped.
+  Result<void> listen_unix(std::string path, mode_t mode = 0600);
+  // `address` is numeric or "localhost". Port 0 takes a free one; returns the port.
+  Result<uint16_t> listen_tcp(std::string address, uint16_t port);
+  // A stream socket that is already listening, such as one from the service manager.
+  Result<void> listen_fd(UniqueFd fd);
+  // Serves one connection that somebody else accepted.
+  void serve(UniqueFd connection);
+
+  // Accepts no more, closes idle connections, gives running requests until `grace`, then cuts them.
+  Task<void> stop(std::chrono::milliseconds grace);
+
+  size_t connection_count() const;
+
+ private:
+  class Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace atl::http

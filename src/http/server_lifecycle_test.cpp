@@ -1,0 +1,211 @@
+// Deadlines, clients that go away, and stopping.
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/http_test_support.h"
+#include "http/server.h"
+
+namespace atl::http {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::add_basic_routes;
+using testing::TestServer;
+
+TEST(ServerDeadline, SlowHeadIsAnsweredAndClosed) {
+  ServerOptions options;
+  options.head_timeout = milliseconds(60);
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send("GET /hello HTT");
+  EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
+}
+
+TEST(ServerDeadline, TrickledHeadGetsNoMoreTimeForEachByte) {
+  ServerOptions options;
+  options.head_timeout = milliseconds(100);
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  pollfd polled{raw.fd(), POLLIN, 0};
+  int bytes = 0;
+  while (::poll(&polled, 1, 10) == 0 && bytes++ < 1000) raw.send("G");
+  EXPECT_LT(bytes, 200);
+  EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
+}
+
+TEST(ServerDeadline, IdleConnectionsAreClosedWithoutAWord) {
+  ServerOptions options;
+  options.idle_timeout = milliseconds(60);
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
+  raw.read_until("hello");
+  EXPECT_EQ(raw.read_to_end(), "");
+}
+
+TEST(ServerDeadline, SilenceWithinABodyFailsTheRead) {
+  ServerOptions options;
+  options.body_timeout = milliseconds(60);
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf");
+  EXPECT_EQ(raw.read_to_end().find("200 OK"), std::string::npos);
+}
+
+TEST(ServerDeadline, ReaderThatTakesNothingIsCutOff) {
+  ServerOptions options;
+  options.write_timeout = milliseconds(60);
+  std::promise<ErrorCode> outcome;
+  TestServer server(
+      [&](Router& router) {
+        router.add("GET", "/flood", [&](Request&, ResponseWriter& writer) -> Task<void> {
+          std::string block(1024 * 1024, 'x');
+          auto result = co_await writer.start(200, {});
+          while (result) result = co_await writer.write(block);
+          outcome.set_value(result.error().code());
+        });
+      },
+      options);
+  auto raw = server.connect();
+  raw.send("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_EQ(outcome.get_future().get(), ErrorCode::Timeout);
+}
+
+TEST(ServerDisconnect, HandlerHearsThatTheClientLeft) {
+  std::promise<void> running;
+  std::promise<bool> left;
+  TestServer server([&](Router& router) {
+    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
+      running.set_value();
+      co_await writer.closed();
+      left.set_value(writer.peer_closed());
+    });
+  });
+  auto raw = server.connect();
+  raw.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.get_future().wait();
+  raw.close();
+  EXPECT_TRUE(left.get_future().get());
+}
+
+TEST(ServerDisconnect, CallbackRunsOnceTheBodyIsRead) {
+  std::promise<void> left;
+  std::promise<void> running;
+  TestServer server([&](Router& router) {
+    router.add("POST", "/wait", [&](Request& request, ResponseWriter& writer) -> Task<void> {
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor,
+                                      std::chrono::hours(1));
+      writer.on_closed([&] {
+        timer.cancel();
+        left.set_value();
+      });
+      co_await request.body->read_all(100);
+      running.set_value();
+      try {
+        co_await timer.async_wait(boost::asio::use_awaitable);
+      } catch (const boost::system::system_error&) {
+        // Cancelled by the callback, which is the point.
+      }
+    });
+  });
+  auto raw = server.connect();
+  raw.send("POST /wait HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nbody");
+  running.get_future().wait();
+  raw.close();
+  left.get_future().wait();
+}
+
+TEST(ServerDisconnect, PipelinedBytesAreNotTakenForALeavingClient) {
+  std::promise<void> running;
+  std::promise<void> release;
+  std::atomic<bool> left = false;
+  TestServer server([&](Router& router) {
+    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
+      writer.on_closed([&] { left = true; });
+      running.set_value();
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+      auto released = release.get_future();
+      while (released.wait_for(milliseconds(0)) != std::future_status::ready) {
+        timer.expires_after(milliseconds(1));
+        co_await timer.async_wait(boost::asio::use_awaitable);
+      }
+      co_await writer.send(Response::text("waited"));
+    });
+    add_basic_routes(router);
+  });
+  auto raw = server.connect();
+  raw.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.get_future().wait();
+  raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
+  server.run([] {});
+  release.set_value();
+  raw.read_until("waited");
+  EXPECT_TRUE(raw.read_until("hello").starts_with("HTTP/1.1 200"));
+  EXPECT_FALSE(left);
+}
+
+TEST(ServerDisconnect, BodyReadFailsWhenTheClientLeavesHalfWay) {
+  std::promise<ErrorCode> outcome;
+  TestServer server([&](Router& router) {
+    router.add("POST", "/in", [&](Request& request, ResponseWriter&) -> Task<void> {
+      auto body = co_await request.body->read_all(100);
+      outcome.set_value(body ? ErrorCode::Internal : body.error().code());
+    });
+  });
+  auto raw = server.connect();
+  raw.send("POST /in HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf");
+  raw.close();
+  EXPECT_EQ(outcome.get_future().get(), ErrorCode::Unavailable);
+}
+
+TEST(ServerStop, LetsRunningRequestsFinishAndClosesIdleOnes) {
+  std::promise<void> running;
+  std::promise<void> release;
+  TestServer server([&](Router& router) {
+    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
+      running.set_value();
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+      auto released = release.get_future();
+      while (released.wait_for(milliseconds(0)) != std::future_status::ready) {
+        timer.expires_after(milliseconds(1));
+        co_await timer.async_wait(boost::asio::use_awaitable);
+      }
+      co_await writer.send(Response::text("waited"));
+    });
+    add_basic_routes(router);
+  });
+  auto idle = server.connect();
+  idle.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
+  idle.read_until("hello");
+  auto busy = server.connect();
+  busy.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.get_future().wait();
+  std::thread stopper([&] { server.stop(std::chrono::seconds(30)); });
+  EXPECT_EQ(idle.read_to_end(), "");
+  release.set_value();
+  EXPECT_TRUE(busy.read_to_end().ends_with("waited"));
+  stopper.join();
+  EXPECT_EQ(server.connection_count(), 0u);
+}
+
+TEST(ServerStop, CutsRequestsThatOutstayTheGrace) {
+  std::promise<void> running;
+  TestServer server([&](Router& router) {
+    router.add("GET", "/hang", [&](Request&, ResponseWriter&) -> Task<void> {
+      running.set_value();
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor,
+                                      std::chrono::hours(1));
+      co_await timer.async_wait(boost::asio::use_awaitable);
+    });
+  });
+  auto raw = server.connect();
+  raw.send("GET /hang HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.get_future().wait();
+  server.stop(milliseconds(20));
+  EXPECT_EQ(server.connection_count(), 0u);
+  EXPECT_EQ(raw.read_to_end(), "");
+}
+
+}  // namespace
+}  // namespace atl::http

@@ -1,0 +1,147 @@
+#include "http/socket.h"
+
+#include <sys/socket.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+namespace atl::http {
+
+namespace asio = boost::asio;
+constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
+
+// A peer as fast as we are would otherwise keep the thread for the whole of its gigabyte.
+constexpr int kCallsBetweenYields = 32;
+
+struct Socket::State {
+  State(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines)
+      : descriptor(std::move(executor), fd.release()),
+        read_deadline(deadlines, [this] { expire(); }),
+        write_deadline(deadlines, [this] { expire(); }) {}
+
+  void expire() {
+    timed_out = true;
+    boost::system::error_code ignored;
+    descriptor.cancel(ignored);
+  }
+
+  asio::posix::stream_descriptor descriptor;
+  Deadline read_deadline;
+  Deadline write_deadline;
+  bool timed_out = false;
+  int calls_since_yield = 0;
+};
+
+namespace {
+
+Result<void> check(const boost::system::error_code& error, bool timed_out) {
+  if (timed_out) return fail(ErrorCode::Timeout, "the peer is too slow");
+  if (!error) return {};
+  if (error == asio::error::operation_aborted) return fail(ErrorCode::Cancelled, "cancelled");
+  return fail(ErrorCode::Unavailable, "connection lost: " + error.message());
+}
+
+}  // namespace
+
+Socket::Socket(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines)
+    : state_(std::make_shared<State>(std::move(executor), std::move(fd), deadlines)) {}
+
+Socket::~Socket() = default;
+
+Result<std::optional<size_t>> Socket::try_read(std::span<char> into) {
+  return receive_now(native_handle(), into);
+}
+
+Task<Result<size_t>> Socket::read(std::span<char> into, Duration timeout) {
+  while (true) {
+    if (state_->timed_out) co_return fail(ErrorCode::Timeout, "the peer is too slow");
+    ATOLL_CO_ASSIGN(std::optional<size_t> got, try_read(into));
+    if (got) {
+      if (++state_->calls_since_yield >= kCallsBetweenYields) co_await yield_now_and_then();
+      co_return *got;
+    }
+    ATOLL_CO_TRY(co_await wait(Direction::Read, Clock::now() + timeout));
+  }
+}
+
+Task<Result<size_t>> Socket::read_later(std::span<char> into, Clock::time_point deadline) {
+  if (state_->timed_out) co_return fail(ErrorCode::Timeout, "the peer is too slow");
+  // Asio's own read, unlike a wait, needs no epoll_ctl each time.
+  auto state = state_;
+  state->read_deadline.set(deadline);
+  auto [error, got] =
+      co_await state->descriptor.async_read_some(asio::buffer(into.data(), into.size()), kAwait);
+  state->read_deadline.clear();
+  if (error == asio::error::eof) co_return size_t{0};
+  ATOLL_CO_TRY(check(error, state->timed_out));
+  co_return got;
+}
+
+Result<bool> Socket::try_write(WriteParts& parts) { return send_now(native_handle(), parts); }
+
+Task<Result<void>> Socket::write(WriteParts parts, Duration timeout) {
+  while (true) {
+    if (state_->timed_out) co_return fail(ErrorCode::Timeout, "the peer is too slow");
+    ATOLL_CO_ASSIGN(bool done, try_write(parts));
+    if (done) break;
+    ATOLL_CO_TRY(co_await wait(Direction::Write, Clock::now() + timeout));
+  }
+  if (++state_->calls_since_yield >= kCallsBetweenYields) co_await yield_now_and_then();
+  co_return Result<void>();
+}
+
+Task<void> Socket::yield_now_and_then() {
+  state_->calls_since_yield = 0;
+  co_await asio::post(asio::use_awaitable);
+}
+
+Task<Result<void>> Socket::wait(Direction direction, Clock::time_point deadline) {
+  bool reading = direction == Direction::Read;
+  auto state = state_;
+  state->calls_since_yield = 0;
+  Deadline& armed = reading ? state->read_deadline : state->write_deadline;
+  armed.set(deadline);
+  auto kind = reading ? asio::posix::stream_descriptor::wait_read
+                      : asio::posix::stream_descriptor::wait_write;
+  auto [error] = co_await state->descriptor.async_wait(kind, kAwait);
+  armed.clear();
+  co_return check(error, state->timed_out);
+}
+
+Task<Result<void>> Socket::wait_readable(Duration timeout) {
+  return wait(Direction::Read, Clock::now() + timeout);
+}
+Task<Result<void>> Socket::wait_writable(Duration timeout) {
+  return wait(Direction::Write, Clock::now() + timeout);
+}
+
+void Socket::notify_readable(std::function<void()> callback) {
+  state_->descriptor.async_wait(
+      asio::posix::stream_descriptor::wait_read,
+      [callback = std::move(callback)](const boost::system::error_code& error) {
+        if (!error) callback();
+      });
+}
+
+void Socket::cancel() {
+  boost::system::error_code ignored;
+  state_->descriptor.cancel(ignored);
+}
+
+void Socket::shut_down_writing() { ::shutdown(native_handle(), SHUT_WR); }
+
+void Socket::abort() {
+  if (!state_->descriptor.is_open()) return;
+  ::shutdown(native_handle(), SHUT_RDWR);
+  cancel();
+}
+
+bool Socket::timed_out() const { return state_->timed_out; }
+asio::any_io_executor Socket::executor() const { return state_->descriptor.get_executor(); }
+int Socket::native_handle() const { return state_->descriptor.native_handle(); }
+UniqueFd Socket::release() { return UniqueFd(state_->descriptor.release()); }
+
+}  // namespace atl::http

@@ -1,0 +1,148 @@
+"""D: resource abuse with small limits. Every bomb carries its own bound in number and time, so that
+a missing limit shows as a failed test and not as a dead host."""
+
+import time
+
+import product
+from harness import ProductCase
+
+# At most 1500 forks in all and 8 s, counted in shared memory.
+FORK_BOMB = """
+import mmap, os, struct, time
+total, end = mmap.mmap(-1, 8), time.monotonic() + 8
+while time.monotonic() < end:
+    count = struct.unpack("q", total[:])[0]
+    if count >= 1500: break
+    total[:] = struct.pack("q", count + 1)
+    try: os.fork()
+    except OSError: pass
+time.sleep(max(0, end - time.monotonic()))
+"""
+
+THREAD_BOMB = """
+import threading
+started, stop = 0, threading.Event()
+try:
+    while started < 1500:
+        threading.Thread(target=stop.wait, args=(10,), daemon=True).start()
+        started += 1
+except RuntimeError: pass
+print(started, flush=True)
+import os; os._exit(0)
+"""
+
+# 1 GiB at most.
+MEMORY_BOMB = "kept = [bytearray(b'x' * (1 << 24)) for _ in range(64)]; print('all of it')"
+
+SPIN = "for i in $(seq 8); do timeout 6 bash -c 'while :; do :; done' \"$1\" & done; wait"
+
+# 300,000 files at most.
+INODE_BOMB = """
+import os
+os.mkdir("/inodes")
+try:
+    for i in range(300000): os.close(os.open("/inodes/%d" % i, os.O_CREAT | os.O_WRONLY))
+except OSError as error: print("stopped", error.errno, i)
+else: print("all of them")
+"""
+
+ORPHANS = """
+import os
+for _ in range(5000):
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0: os._exit(0)
+        os._exit(0)
+    os.waitpid(child, 0)
+"""
+
+
+class Resources(ProductCase):
+    def small(self, profile="dev"):
+        return self.sandbox(profile, *product.SMALL)
+
+    def assert_neighbour_is_served(self, neighbour, idle_ms):
+        # 50 ms of grace: idle times are a few milliseconds, where five times is noise.
+        self.assertLess(product.latency_ms(neighbour, 9), 5 * idle_ms + 50)
+
+    def test_D01_a_fork_bomb_stays_below_its_limit_and_dies_with_the_sandbox(self):
+        box, neighbour = self.small(), self.small()
+        idle = product.latency_ms(neighbour)
+        marker, _ = self.marked(box, f"exec python3 -c '{FORK_BOMB}' \"$1\"", count=40)
+        self.assertLessEqual(len(product.processes_with(marker)), 128)
+        self.assert_neighbour_is_served(neighbour, idle)
+        begin = time.monotonic()
+        box.remove(timeout=10)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assert_gone(marker)
+
+    def test_D02_a_thread_bomb_stays_below_its_limit(self):
+        box = self.small()
+        self.assertLess(int(box.run("python3", "-c", THREAD_BOMB).stdout), 128)
+        self.assert_alive(box)
+
+    def test_D03_a_memory_bomb_kills_only_itself(self):
+        box, neighbour = self.small(), self.small()
+        bomb = box.run("python3", "-c", MEMORY_BOMB, check=False, timeout=60)
+        self.assertNotEqual(bomb.returncode, 0)
+        self.assertNotIn("all of it", bomb.stdout)
+        self.assert_alive(box)
+        self.assert_alive(neighbour)
+
+    def test_D04_shared_memory_counts(self):
+        box = self.small()
+        for target in ("/dev/shm/x", "/tmp/x"):
+            filled = box.run("dd", "if=/dev/zero", f"of={target}", "bs=1M", "count=600",
+                             check=False, timeout=120)  # fmt: skip
+            self.assertNotEqual(filled.returncode, 0, target)
+            box.run("rm", "-f", target)
+        self.assert_alive(box)
+
+    def test_D07_the_disk_is_bounded(self):
+        box = self.small()
+        if box.degraded("disk"):
+            self.skipTest("the product says that it cannot bound the disk here")
+        self.assertNotEqual(box.run("fallocate", "-l", "1T", "/x", check=False).returncode, 0)
+        filled = box.run("dd", "if=/dev/urandom", "of=/y", "bs=1M", "count=400", check=False)
+        self.assertNotEqual(filled.returncode, 0)
+        box.run("rm", "-f", "/x", "/y")
+        self.assert_alive(box)
+
+    def test_D08_inodes_are_bounded(self):
+        box = self.small()
+        if box.degraded("inode") or box.degraded("disk"):
+            self.skipTest("the product says that it cannot bound inodes here")
+        self.assertIn("stopped", box.run("python3", "-c", INODE_BOMB, timeout=120).stdout)
+
+    def test_D09_a_huge_sparse_file_is_not_read(self):
+        box = self.small()
+        box.sh("truncate -s 8E /sparse 2>/dev/null || truncate -s 15T /sparse || truncate -s 1T /sparse")
+        begin = time.monotonic()
+        self.assertGreaterEqual(box.read("/sparse").status, 400)
+        self.assertEqual(box.runtime("GET", "/fs/stat/sparse").status, 200)
+        self.assertLess(time.monotonic() - begin, 5)
+        box.download("/sparse", limit=1 << 20)  # a reader that goes away
+        self.assert_alive(box)
+
+    def test_D14_spinning_on_all_cores_leaves_the_neighbour_served(self):
+        box, neighbour = self.small(), self.small()
+        idle = product.latency_ms(neighbour)
+        marker, _ = self.marked(box, SPIN, count=8)
+        self.assert_neighbour_is_served(neighbour, idle)
+        box.remove(timeout=15)
+        self.assert_gone(marker)
+
+    def test_D16_a_directory_with_very_many_names_is_listed_in_bounded_time(self):
+        box = self.sandbox("dev")
+        box.sh("mkdir /many && cd /many && seq 100000 | xargs touch", timeout=120)
+        begin = time.monotonic()
+        listed = box.runtime("GET", "/fs/list/many", timeout=30)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assertNotIn(listed.status, (500, 502))
+        self.assert_alive(box)
+
+    def test_D17_orphans_are_reaped(self):
+        box = self.small()
+        box.run("python3", "-c", ORPHANS, timeout=120)
+        zombies = "cat /proc/[0-9]*/status 2>/dev/null | grep -c '^State:.*Z' || true"
+        product.wait_until(lambda: int(box.sh(zombies).stdout) == 0, 10, "no zombies")

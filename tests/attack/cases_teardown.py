@@ -1,0 +1,95 @@
+"""E: nothing survives its sandbox, however it tries."""
+
+import concurrent.futures
+import time
+
+import product
+from harness import SLEEPER, ProductCase
+
+DAEMON = "(setsid bash -c 'setsid bash -c '\\''exec -a \"$0\" sleep 300'\\'' \"$0\" &' \"$1\" &)"
+STOPPED = '(exec -a "$1" sleep 300) & kill -STOP $!; exec -a "$1" bash -c "kill -STOP \\$\\$"'
+DEAF = 'trap "" TERM INT HUP; exec -a "$1" python3 -c "import signal; signal.pause()"'
+
+# posix_spawn is a vfork: while its child hangs in opening the FIFO, the parent is in state D.
+VFORK = """
+import os, sys
+os.mkfifo("/tmp/fifo")
+os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, "/tmp/fifo", os.O_RDONLY, 0)])
+"""
+
+
+class Teardown(ProductCase):
+    def check_dies_with_its_sandbox(self, script, count=1):
+        box = self.sandbox("dev")
+        marker, _ = self.marked(box, script, count)
+        sandbox_id = box.id
+        box.remove(timeout=20)
+        self.assert_gone(marker)
+        self.assert_nothing_left(sandbox_id)
+
+    def test_E01_a_daemon(self):
+        self.check_dies_with_its_sandbox(DAEMON)
+
+    def test_E02_stopped_processes(self):
+        self.check_dies_with_its_sandbox(STOPPED, count=2)
+
+    def test_E03_a_process_that_ignores_signals(self):
+        self.check_dies_with_its_sandbox(DEAF)
+
+    def test_E04_a_parent_that_hangs_in_vfork(self):
+        self.check_dies_with_its_sandbox(f"exec python3 -c '{VFORK}' \"$1\"", count=2)
+
+    def test_E06_removal_while_a_command_runs_ends_the_command(self):
+        box = self.sandbox("dev")
+        marker, client = self.marked(box)
+        box.remove(timeout=20)
+        self.assert_gone(marker)
+        self.assertNotEqual(client.wait(timeout=15), 0)
+
+    def test_E06_of_two_removals_one_wins_and_nothing_breaks(self):
+        box = self.sandbox("dev")
+        sandbox_id = box.id
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            path = f"/v1/sandboxes/{sandbox_id}"
+            statuses = list(pool.map(lambda _: product.http("DELETE", path).status, range(4)))
+        self.assertIn(200, [200 if status < 300 else status for status in statuses])
+        for status in statuses:
+            self.assertTrue(status < 300 or status in (404, 409), statuses)
+        self.assert_nothing_left(sandbox_id)
+
+    def test_E06_commands_and_removal_at_the_same_time(self):
+        box = self.sandbox("dev")
+        marker, sandbox_id = product.unique("marker"), box.id
+        with concurrent.futures.ThreadPoolExecutor(9) as pool:
+            runs = [pool.submit(box.run, "bash", "-c", SLEEPER, "sh", marker, check=False)
+                    for _ in range(8)]  # fmt: skip
+            pool.submit(box.remove).result(timeout=30)
+            for run in runs:
+                self.assertNotEqual(run.result(timeout=30).returncode, 0)
+        self.assert_gone(marker)
+        self.assert_nothing_left(sandbox_id)
+
+    def test_E08_a_timeout_kills_grandchildren_too(self):
+        box = self.sandbox("dev")
+        marker = product.unique("marker")
+        script = f"(setsid bash -c 'exec -a {marker} sleep 300' &) ; exec -a {marker} sleep 300"
+        begin = time.monotonic()
+        reply = box.runtime("POST", "/terminals/commands", {"command": script, "timeout": 1500})
+        self.assertLess(time.monotonic() - begin, 6)
+        self.assertLess(reply.status, 500, reply)
+        self.assert_gone(marker, 2)
+        self.assert_alive(box)
+
+    def test_E09_cgroups_cannot_be_made_or_changed_from_inside(self):
+        box = self.sandbox("dev")
+        made = box.sh("mkdir /sys/fs/cgroup/x || find / -xdev -name cgroup.procs -writable | grep .", check=False)
+        self.assertNotEqual(made.returncode, 0, made.stdout)
+
+    def test_E10_a_background_process_does_not_hold_its_command_open(self):
+        box = self.sandbox("dev")
+        marker = product.unique("marker")
+        done = box.sh('(exec -a "$1" sleep 300 &) ; echo done', marker, timeout=15)
+        self.assertEqual(done.stdout, "done\n")
+        self.assertTrue(product.processes_with(marker))  # a normal exit leaves it running
+        box.remove(timeout=20)
+        self.assert_gone(marker)
