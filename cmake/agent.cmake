@@ -47,7 +47,7 @@ foreach(source ${AGENT_SOURCES})
 endforeach()
 set(ATOLL_AGENT_BINARY ${ATOLL_AGENT_DIR}/atoll-agent)
 add_custom_command(OUTPUT ${ATOLL_AGENT_BINARY}
-  COMMAND ${CMAKE_CXX_COMPILER} -nostdlib -static -no-pie -fuse-ld=mold -Wl,--gc-sections -Wl,-s
+  COMMAND ${CMAKE_CXX_COMPILER} -nostdlib -static -fuse-ld=mold -Wl,--gc-sections -Wl,-s
           -Wl,-z,noexecstack ${MUSL_LIB}/crt1.o ${MUSL_LIB}/crti.o ${AGENT_OBJECTS}
           -L${MUSL_LIB} -lc ${LIBGCC} ${MUSL_LIB}/crtn.o -o ${ATOLL_AGENT_BINARY}
   DEPENDS ${AGENT_OBJECTS} VERBATIM)

@@ -46,7 +46,8 @@ struct CreateInput {
   Limits limits;
   Profile profile = Profile::Dev;
   std::string default_user = "root";
-  bool ephemeral = false;  // its files need not survive a crash of the host
+  bool ephemeral = false;      // its files need not survive a crash of the host
+  bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
 };
 
 struct BuildTimings {

@@ -37,7 +37,8 @@ Error refusal(ClientConnection& connection, int status) {
 
 Result<ClientWebSocket> Client::websocket(std::string_view target, const Headers& headers,
                                           const std::vector<std::string>& subprotocols) {
-  ATOLL_ASSIGN(auto connection, pool_->acquire());
+  // A fresh one: a handshake that failed on a dead connection could not be told from a refusal.
+  ATOLL_ASSIGN(auto connection, pool_->acquire(true));
   hybi::sec_ws_key_type key;
   hybi::make_sec_ws_key(key);
   std::string_view key_text(key.data(), key.size());

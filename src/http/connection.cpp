@@ -79,8 +79,9 @@ Task<bool> Connection::serve_one() {
   request.body = &body;
   writer_ = &writer;
   ScopeExit forget([this] { writer_ = nullptr; });
-  co_await answer(**head, writer);
-  co_return co_await settle(body, writer);
+  co_await answer(&**head, &writer);
+  writer.stop_watching();
+  co_return co_await settle(&body, &writer);
 }
 
 // None: the client ended the connection, or stayed away too long, between requests.
@@ -119,49 +120,49 @@ Parsed<std::optional<RequestHead>> Connection::take_head(HeadScanner& scanner) {
   return std::move(*head);
 }
 
-Task<void> Connection::answer(RequestHead& head, ConnectionWriter& writer) {
-  Request& request = head.request;
-  auto match = router_.find(request.method, head.encoded_path);
+Task<void> Connection::answer(RequestHead* head, ConnectionWriter* writer) {
+  Request& request = head->request;
+  auto match = router_.find(request.method, head->encoded_path);
   if (!match) {
-    co_await writer.send(error_response(match.error()));
+    co_await writer->send(error_response(match.error()));
   } else if (match->kind == Router::Match::Kind::NotFound) {
-    co_await writer.send(error_response(404, "NOT_FOUND", "no such route: " + request.path));
+    co_await writer->send(error_response(404, "NOT_FOUND", "no such route: " + request.path));
   } else if (match->kind == Router::Match::Kind::MethodNotAllowed) {
     Response response =
         error_response(405, "METHOD_NOT_ALLOWED", request.method + " is not allowed here");
     response.headers.add("Allow", match->allow);
-    co_await writer.send(std::move(response));
+    co_await writer->send(std::move(response));
   } else {
     request.params = std::move(match->params);
-    co_await call(*match->handler, request, writer);
+    co_await call(match->handler, &request, writer);
   }
 }
 
 // The root of every handler: what it throws ends here.
-Task<void> Connection::call(const Handler& handler, Request& request, ConnectionWriter& writer) {
+Task<void> Connection::call(const Handler* handler, Request* request, ConnectionWriter* writer) {
   std::exception_ptr thrown;
   try {
-    co_await handler(request, writer);
+    co_await (*handler)(*request, *writer);
   } catch (...) {
     thrown = std::current_exception();
   }
   if (thrown && !aborted_) {
     log(LogLevel::Error, "handler failed",
-        {{"method", request.method}, {"path", request.path}, {"error", describe(thrown)}});
+        {{"method", request->method}, {"path", request->path}, {"error", describe(thrown)}});
   }
-  if (!writer.started()) {
-    co_await writer.send(error_response(500, "SERVER_ERROR", "internal error"));
+  if (!writer->started()) {
+    co_await writer->send(error_response(500, "SERVER_ERROR", "internal error"));
   }
 }
 
 // May the connection serve another request?
-Task<bool> Connection::settle(RequestBody& body, ConnectionWriter& writer) {
-  if (writer.websocket()) co_return false;
-  if (!writer.finished()) {
+Task<bool> Connection::settle(RequestBody* body, ConnectionWriter* writer) {
+  if (writer->websocket()) co_return false;
+  if (!writer->finished()) {
     socket_.abort();
     co_return false;
   }
-  if (writer.keep_alive() && !finishing_ && co_await body.drain(options_.max_drain_bytes)) {
+  if (writer->keep_alive() && !finishing_ && co_await body->drain(options_.max_drain_bytes)) {
     co_return true;
   }
   co_await close_gently();

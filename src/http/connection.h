@@ -34,9 +34,9 @@ class Connection {
   Task<bool> serve_one();
   Task<Parsed<std::optional<RequestHead>>> read_head();
   Parsed<std::optional<RequestHead>> take_head(HeadScanner& scanner);
-  Task<void> answer(RequestHead& head, ConnectionWriter& writer);
-  Task<void> call(const Handler& handler, Request& request, ConnectionWriter& writer);
-  Task<bool> settle(RequestBody& body, ConnectionWriter& writer);
+  Task<void> answer(RequestHead* head, ConnectionWriter* writer);
+  Task<void> call(const Handler* handler, Request* request, ConnectionWriter* writer);
+  Task<bool> settle(RequestBody* body, ConnectionWriter* writer);
   Task<void> refuse(ProtocolError error);
   Task<void> close_gently();
 

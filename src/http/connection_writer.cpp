@@ -20,12 +20,23 @@ tl::unexpected<Error> misuse(std::string_view what) {
   return fail(ErrorCode::Internal, std::string(what));
 }
 
+// A timer that is cancelled when the peer is gone.
+std::shared_ptr<asio::steady_timer> closing_event(PeerWatch& watch,
+                                                  const asio::any_io_executor& executor) {
+  auto event =
+      std::make_shared<asio::steady_timer>(executor, asio::steady_timer::time_point::max());
+  watch.subscribe([event] { event->cancel(); });
+  return event;
+}
+
 }  // namespace
 
 ConnectionWriter::ConnectionWriter(WriterContext context, bool keep_alive)
     : context_(context), keep_alive_(keep_alive), writing_(context.socket.executor()) {}
 
-ConnectionWriter::~ConnectionWriter() {
+ConnectionWriter::~ConnectionWriter() { stop_watching(); }
+
+void ConnectionWriter::stop_watching() {
   if (watch_) watch_->stop();
 }
 
@@ -49,7 +60,11 @@ Result<std::string> ConnectionWriter::make_head(int status, const Headers& heade
 // Every path to the socket: a failure anywhere ends the response for good.
 Task<Result<void>> ConnectionWriter::push(WriteParts parts) {
   auto result = co_await context_.socket.write(parts, context_.options.write_timeout);
-  if (!result) phase_ = Phase::Failed;
+  if (!result) {
+    phase_ = Phase::Failed;
+    // A deadline cancels the watch's own wait as well, so it would never notice.
+    if (watch_) watch_->fire();
+  }
   co_return result;
 }
 
@@ -137,9 +152,7 @@ PeerWatch& ConnectionWriter::watch() {
 }
 
 Task<void> ConnectionWriter::closed() {
-  auto event = std::make_shared<asio::steady_timer>(context_.socket.executor(),
-                                                    asio::steady_timer::time_point::max());
-  watch().subscribe([event] { event->cancel(); });
+  auto event = closing_event(watch(), context_.socket.executor());
   if (watch_->gone()) co_return;
   co_await event->async_wait(asio::as_tuple(asio::use_awaitable));
 }
@@ -167,13 +180,13 @@ Task<Result<std::shared_ptr<WebSocket>>> ConnectionWriter::upgrade_websocket(
     ATOLL_CO_TRY(co_await send(error_response(400, "VALIDATION_ERROR", "early WebSocket data")));
     co_return fail(ErrorCode::InvalidArgument, "early WebSocket data");
   }
-  if (watch_) watch_->stop();
+  stop_watching();
   phase_ = Phase::Upgraded;
   keep_alive_ = false;
   auto executor = context_.socket.executor();
   ATOLL_CO_ASSIGN(websocket_,
                   co_await accept_websocket(std::move(executor), context_.socket.release(),
-                                            context_.request, std::move(options)));
+                                            &context_.request, std::move(options)));
   co_return websocket_;
 }
 

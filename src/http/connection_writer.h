@@ -49,6 +49,7 @@ class ConnectionWriter final : public ResponseWriter {
   bool finished() const { return phase_ == Phase::Done; }
   bool keep_alive() const { return keep_alive_; }
   const std::shared_ptr<WebSocket>& websocket() const { return websocket_; }
+  void stop_watching();
   // For the server's shutdown: wakes a handler that waits for closed().
   void abandon();
 

@@ -9,14 +9,14 @@ namespace atl::http {
 constexpr auto kSweepSlack = std::chrono::milliseconds(50);
 
 struct DeadlineQueue::State {
-  explicit State(boost::asio::any_io_executor executor) : timer(std::move(executor)) {}
+  explicit State(const boost::asio::any_io_executor& executor) : timer(executor) {}
   boost::asio::steady_timer timer;
   Clock::time_point armed = Clock::time_point::max();
   std::vector<Deadline*> deadlines;
 };
 
 DeadlineQueue::DeadlineQueue(boost::asio::any_io_executor executor)
-    : state_(std::make_shared<State>(std::move(executor))) {}
+    : state_(std::make_shared<State>(executor)) {}
 
 DeadlineQueue::~DeadlineQueue() { state_->timer.cancel(); }
 

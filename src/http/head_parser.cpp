@@ -15,6 +15,7 @@ using boost::beast::error_code;
 using boost::core::string_view;
 
 constexpr size_t kMaxFields = 100;
+constexpr size_t kLineExtra = 64;  // the request line around its target
 
 tl::unexpected<ProtocolError> refuse(int status, std::string message) {
   return tl::unexpected(ProtocolError{status, std::move(message)});
@@ -171,6 +172,7 @@ Parsed<std::optional<size_t>> HeadScanner::scan(std::string_view input, const He
     }
     if (c != '\n') return refuse(400, "control character in the head");
     if (line_starts || input[checked_ - 1] != '\r') return refuse(400, "LF without CR");
+    if (line_start_ == 0 && checked_ > limits.target_bytes + kLineExtra) break;
     bool blank = checked_ - line_start_ == 1;
     line_start_ = checked_ + 1;
     if (blank) {
@@ -180,7 +182,7 @@ Parsed<std::optional<size_t>> HeadScanner::scan(std::string_view input, const He
   }
   // A first line that does not end is a long target, anything after that long fields.
   bool too_long = std::max(input.size(), line_start_) > limits.head_bytes;
-  if (line_start_ == 0 && (too_long || input.size() > limits.target_bytes + 64)) {
+  if (line_start_ == 0 && (too_long || input.size() > limits.target_bytes + kLineExtra)) {
     return refuse(414, "target is too long");
   }
   if (too_long) return refuse(431, "request head is too large");

@@ -16,12 +16,12 @@ namespace asio = boost::asio;
 constexpr int kBatch = 64;
 
 struct Listener::State {
-  State(asio::any_io_executor executor, int fd) : descriptor(std::move(executor), fd) {}
+  State(const asio::any_io_executor& executor, int fd) : descriptor(executor, fd) {}
   asio::posix::stream_descriptor descriptor;
 };
 
 Listener::Listener(asio::any_io_executor executor, UniqueFd fd, OnConnection on_connection)
-    : state_(std::make_unique<State>(std::move(executor), fd.release())),
+    : state_(std::make_unique<State>(executor, fd.release())),
       on_connection_(std::move(on_connection)),
       spare_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {}
 
@@ -66,7 +66,11 @@ bool Listener::accept_one() {
 }
 
 void Listener::shed_one() {
-  log(LogLevel::Warning, "out of file descriptors, refusing a connection");
+  auto now = std::chrono::steady_clock::now();
+  if (now - last_shed_ > std::chrono::seconds(1)) {
+    log(LogLevel::Warning, "out of file descriptors, refusing connections");
+    last_shed_ = now;
+  }
   spare_.reset();
   UniqueFd(::accept4(state_->descriptor.native_handle(), nullptr, nullptr, SOCK_CLOEXEC)).reset();
   spare_.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));

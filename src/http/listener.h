@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <boost/asio/any_io_executor.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   std::unique_ptr<State> state_;
   OnConnection on_connection_;
   UniqueFd spare_;
+  std::chrono::steady_clock::time_point last_shed_{};  // one line of log a second
 };
 
 }  // namespace atl::http

@@ -14,7 +14,10 @@
 #include <unordered_set>
 
 #include "http/connection.h"
+#include "http/head_writer.h"
 #include "http/listener.h"
+#include "http/socket_calls.h"
+#include "http/status.h"
 
 namespace atl::http {
 
@@ -22,9 +25,18 @@ namespace asio = boost::asio;
 
 namespace {
 
-constexpr std::string_view kFull =
-    "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n"
-    "Retry-After: 1\r\n\r\n";
+// Sent without a Connection object, which is what there are too many of.
+void turn_away(int fd) {
+  ResponseHeadOptions head;
+  Response response = error_response(Error(ErrorCode::Unavailable, "too many connections"));
+  head.status = response.status;
+  head.length = response.body.size();
+  head.connection = "close";
+  auto text = format_response_head(head, response.headers);
+  if (!text) return;
+  WriteParts parts{*text, response.body};
+  [[maybe_unused]] auto ignored = send_now(fd, parts);
+}
 
 void make_ready(int fd) {
   // A descriptor from elsewhere may block; and small answers should not wait for more of them.
@@ -59,8 +71,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void serve(UniqueFd fd) {
     if (stopping_ || connections_.size() >= options_.max_connections) {
-      ::send(fd.get(), kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-      return;
+      return turn_away(fd.get());
     }
     make_ready(fd.get());
     auto connection =

@@ -72,6 +72,25 @@ TEST(ServerDeadline, ReaderThatTakesNothingIsCutOff) {
   EXPECT_EQ(outcome.get_future().get(), ErrorCode::Timeout);
 }
 
+TEST(ServerDeadline, SlowReaderAlsoCountsAsGone) {
+  ServerOptions options;
+  options.write_timeout = milliseconds(60);
+  std::promise<void> left;
+  TestServer server(
+      [&](Router& router) {
+        router.add("GET", "/flood", [&](Request&, ResponseWriter& writer) -> Task<void> {
+          writer.on_closed([&] { left.set_value(); });
+          std::string block(1024 * 1024, 'x');
+          auto result = co_await writer.start(200, {});
+          while (result) result = co_await writer.write(block);
+        });
+      },
+      options);
+  auto raw = server.connect();
+  raw.send("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
+  left.get_future().wait();
+}
+
 TEST(ServerDisconnect, HandlerHearsThatTheClientLeft) {
   std::promise<void> running;
   std::promise<bool> left;
@@ -187,6 +206,25 @@ TEST(ServerStop, LetsRunningRequestsFinishAndClosesIdleOnes) {
   EXPECT_TRUE(busy.read_to_end().ends_with("waited"));
   stopper.join();
   EXPECT_EQ(server.connection_count(), 0u);
+}
+
+TEST(ServerStop, ContextMayGoWhileRequestsAreRunning) {
+  testing::TempDir dir;
+  auto context = std::make_unique<boost::asio::io_context>(1);
+  bool running = false;
+  Router router;
+  router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
+    running = true;
+    co_await writer.closed();
+  });
+  auto server = std::make_unique<Server>(context->get_executor(), std::move(router));
+  ASSERT_TRUE(server->listen_unix(dir.file("s")));
+  testing::RawConnection raw(dir.file("s"));
+  raw.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  while (!running) context->run_one();
+  server.reset();
+  context.reset();
+  EXPECT_EQ(raw.read_to_end(), "");
 }
 
 TEST(ServerStop, CutsRequestsThatOutstayTheGrace) {

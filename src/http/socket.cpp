@@ -17,8 +17,8 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr int kCallsBetweenYields = 32;
 
 struct Socket::State {
-  State(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines)
-      : descriptor(std::move(executor), fd.release()),
+  State(const asio::any_io_executor& executor, UniqueFd fd, DeadlineQueue& deadlines)
+      : descriptor(executor, fd.release()),
         read_deadline(deadlines, [this] { expire(); }),
         write_deadline(deadlines, [this] { expire(); }) {}
 
@@ -47,7 +47,7 @@ Result<void> check(const boost::system::error_code& error, bool timed_out) {
 }  // namespace
 
 Socket::Socket(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines)
-    : state_(std::make_shared<State>(std::move(executor), std::move(fd), deadlines)) {}
+    : state_(std::make_shared<State>(executor, std::move(fd), deadlines)) {}
 
 Socket::~Socket() = default;
 

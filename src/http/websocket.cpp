@@ -77,13 +77,16 @@ class BeastWebSocket final : public WebSocket {
     stream_.auto_fragment(false);
   }
 
-  Task<Result<void>> accept(UpgradeRequest request, std::string subprotocol) {
+  void choose(std::string subprotocol) {
     subprotocol_ = std::move(subprotocol);
     stream_.set_option(ws::stream_base::decorator([this](ws::response_type& response) {
       if (!subprotocol_.empty()) {
         response.set(beast::http::field::sec_websocket_protocol, subprotocol_);
       }
     }));
+  }
+
+  Task<Result<void>> accept(UpgradeRequest request) {
     auto [error] = co_await stream_.async_accept(request, kAwait);
     co_return check(error);
   }
@@ -149,7 +152,7 @@ class BeastWebSocket final : public WebSocket {
 bool is_websocket_upgrade(const Request& request) { return ws::is_upgrade(to_beast(request)); }
 
 Task<Result<std::shared_ptr<WebSocket>>> accept_websocket(asio::any_io_executor executor,
-                                                          UniqueFd socket, const Request& request,
+                                                          UniqueFd socket, const Request* request,
                                                           WebSocketOptions options) {
   int family = AF_UNIX;
   socklen_t length = sizeof(family);
@@ -157,11 +160,11 @@ Task<Result<std::shared_ptr<WebSocket>>> accept_websocket(asio::any_io_executor 
   asio::generic::stream_protocol protocol(family, 0);
   Transport stream(executor, protocol, socket.release());
   auto websocket = std::make_shared<BeastWebSocket>(std::move(stream), options);
-  std::string subprotocol;
   if (options.choose_subprotocol) {
-    subprotocol = options.choose_subprotocol(offered_subprotocols(request.headers)).value_or("");
+    websocket->choose(
+        options.choose_subprotocol(offered_subprotocols(request->headers)).value_or(""));
   }
-  ATOLL_CO_TRY(co_await websocket->accept(to_beast(request), std::move(subprotocol)));
+  ATOLL_CO_TRY(co_await websocket->accept(to_beast(*request)));
   co_return websocket;
 }
 

@@ -15,7 +15,7 @@ bool is_websocket_upgrade(const Request& request);
 
 // Answers the handshake on `socket`. `request` must stay valid until it completes.
 Task<Result<std::shared_ptr<WebSocket>>> accept_websocket(boost::asio::any_io_executor executor,
-                                                          UniqueFd socket, const Request& request,
+                                                          UniqueFd socket, const Request* request,
                                                           WebSocketOptions options);
 
 }  // namespace atl::http

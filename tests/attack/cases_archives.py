@@ -30,6 +30,24 @@ def tar_gz(*entries):
 FILE, LINK, SYMLINK = tarfile.REGTYPE, tarfile.LNKTYPE, tarfile.SYMTYPE
 
 
+def slips(canary):
+    """Ways out of the directory an archive is unpacked in. WORD is the file that must not appear
+    elsewhere; `canary` exists inside and on the host."""
+    target, word = "/etc/attack-target", ("WORD", FILE, b"x")
+    return {
+        "dots": [("../WORD", FILE, b"x")],
+        "more dots": [("a/../../../WORD", FILE, b"x")],
+        "absolute": [(f"{canary}/WORD", FILE, b"x")],
+        "through a symlink": [("l", SYMLINK, canary), ("l/WORD", FILE, b"x")],
+        "through a relative symlink": [("l", SYMLINK, "../.."), ("l/WORD", FILE, b"x")],
+        "file over a symlink": [("d", SYMLINK, canary), ("d", FILE, b"x"), ("d/WORD", FILE, b"x")],
+        "hard link out": [("h", LINK, f"../..{target}"), ("h", FILE, b"overwritten"), word],
+        "hard link to a symlink": [("s", SYMLINK, target), ("h", LINK, "s"), ("h", FILE, b"bad")],
+        "write through a symlink": [("s", SYMLINK, target), ("s", FILE, b"overwritten")],
+        "loop": [("x", SYMLINK, "y"), ("y", SYMLINK, "x"), ("x/WORD", FILE, b"x")],
+    }
+
+
 class Archives(ProductCase):
     def upload(self, box, archive):
         """Unpacks into a fresh directory and returns it. Any answer but a crash will do."""
@@ -47,24 +65,13 @@ class Archives(ProductCase):
         self.assertEqual(box.run("cat", f"{folder}/sub/file").stdout, "content")
 
     def test_F14_entries_stay_below_their_directory(self):
-        box, canary, word = self.sandbox("dev"), self.canary(), product.unique("slip")
+        box, canary = self.sandbox("dev"), self.canary()
         box.sh('mkdir -p "$1"; echo original >/etc/attack-target', str(canary))
-        host = str(canary)
-        archives = {
-            "dots": tar_gz((f"../{word}", FILE, b"x")),
-            "more dots": tar_gz((f"a/../../../{word}", FILE, b"x")),
-            "absolute": tar_gz((f"{host}/{word}", FILE, b"x")),
-            "through a symlink": tar_gz(("l", SYMLINK, host), (f"l/{word}", FILE, b"x")),
-            "through a relative symlink": tar_gz(("l", SYMLINK, "../.."), (f"l/{word}", FILE, b"x")),
-            "file turns symlink": tar_gz(("d", SYMLINK, host), ("d", FILE, b"x"), (f"d/{word}", FILE, b"x")),
-            "hard link out": tar_gz(("h", LINK, "../../etc/attack-target"), ("h", FILE, b"overwritten")),
-            "hard link to a symlink": tar_gz(("s", SYMLINK, "/etc/attack-target"), ("h", LINK, "s"), ("h", FILE, b"overwritten")),
-            "symlink over file": tar_gz(("s", SYMLINK, "/etc/attack-target"), ("s", FILE, b"overwritten")),
-            "loop": tar_gz(("x", SYMLINK, "y"), ("y", SYMLINK, "x"), (f"x/{word}", FILE, b"x")),
-        }  # fmt: skip
-        for what, archive in archives.items():
+        for what, entries in slips(str(canary)).items():
             with self.subTest(what):
-                folder, _ = self.upload(box, archive)
+                word = product.unique("slip")
+                named = [(name.replace("WORD", word), *rest) for name, *rest in entries]
+                folder, _ = self.upload(box, tar_gz(*named))
                 find = 'find / -xdev -name "$1" -not -path "$2/*" 2>/dev/null | grep .'
                 found = box.sh(find, word, folder, check=False)
                 self.assertEqual(found.stdout, "", "outside its directory")

@@ -61,8 +61,8 @@ class Teardown(ProductCase):
         box = self.sandbox("dev")
         marker, sandbox_id = product.unique("marker"), box.id
         with concurrent.futures.ThreadPoolExecutor(9) as pool:
-            runs = [pool.submit(box.run, "bash", "-c", SLEEPER, "sh", marker, check=False)
-                    for _ in range(8)]  # fmt: skip
+            command = ["bash", "-c", SLEEPER, "sh", marker]
+            runs = [pool.submit(box.run, *command, check=False, timeout=15) for _ in range(8)]
             pool.submit(box.remove).result(timeout=30)
             for run in runs:
                 self.assertNotEqual(run.result(timeout=30).returncode, 0)

@@ -117,11 +117,11 @@ class Visibility(ProductCase):
 
     def test_C10_changes_of_one_sandbox_are_not_seen_by_another(self):
         x, y = self.sandbox("dev"), self.sandbox("dev")
-        name = f"/usr/{product.unique('file')}"
-        x.sh('touch "$1" && rm /usr/bin/env && echo changed >/etc/hostname', name)
+        name = f"/etc/{product.unique('file')}"
+        x.sh('touch "$1" && rm /etc/group && echo changed >/etc/hostname', name)
         for other in (y, self.sandbox("dev")):
-            other.sh('test ! -e "$1" && test -x /usr/bin/env', name)
-            self.assertNotIn("changed", other.run("cat", "/etc/hostname").stdout)
+            self.assertEqual(other.sh('ls "$1" /etc/group', name, check=False).stdout, "/etc/group\n")
+            self.assertNotIn("changed", other.sh("cat /etc/hostname; true").stdout)
 
     def test_C13_uptime_is_the_sandboxs_own(self):
         host = float(pathlib.Path("/proc/uptime").read_text().split()[0])

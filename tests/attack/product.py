@@ -44,10 +44,13 @@ def wait_until(condition, seconds, what):
 
 def cli(*arguments, timeout=60, check=True, **options):
     options.setdefault("stdin", subprocess.DEVNULL)
-    done = subprocess.run(
-        [BIN, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout,
-        check=False, **options,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [BIN, *arguments], capture_output=True, text=True, errors="replace", timeout=timeout,
+            check=False, **options,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        raise AssertionError(f"atoll {arguments[0]} did not end within {timeout} s") from late
     if check and done.returncode != 0:
         raise AssertionError(f"atoll {arguments[0]} gave {done.returncode}: {done.stderr}")
     return done
@@ -88,6 +91,8 @@ def http(method, path, body=None, headers=None, timeout=20, limit=64 << 20):
         connection.request(method, path, body, headers)
         response = connection.getresponse()
         return Reply(response.status, response.headers, response.read(limit))
+    except TimeoutError as late:
+        raise AssertionError(f"{method} {path[:80]}: no answer within {timeout} s") from late
     finally:
         connection.close()
 

@@ -19,7 +19,7 @@ Task<Result<std::shared_ptr<AgentControl>>> AgentControl::connect(asio::any_io_e
 }
 
 Task<Result<AgentControl::RawReply>> AgentControl::exchange(uint32_t id, std::string bytes) {
-  auto reply = std::make_shared<OneShot<Result<RawReply>>>();
+  auto reply = std::make_shared<async::OneShot<Result<RawReply>>>();
   pending_[id] = reply;
   auto sent = co_await link_->write(std::move(bytes));
   if (!sent) {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "backends/native/agent_link.h"
-#include "backends/native/one_shot.h"
+#include "async/one_shot.h"
 
 namespace atl::native {
 
@@ -36,7 +36,7 @@ class AgentControl : public std::enable_shared_from_this<AgentControl> {
     uint16_t type = 0;
     std::string payload;
   };
-  using Pending = std::shared_ptr<OneShot<Result<RawReply>>>;
+  using Pending = std::shared_ptr<async::OneShot<Result<RawReply>>>;
 
   explicit AgentControl(std::unique_ptr<AgentLink> link) : link_(std::move(link)) {}
   Task<Result<RawReply>> exchange(uint32_t id, std::string bytes);

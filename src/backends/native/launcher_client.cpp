@@ -24,7 +24,7 @@ void LauncherClient::start() {
 }
 
 Task<Result<LauncherClient::RawReply>> LauncherClient::exchange(uint32_t id, std::string bytes) {
-  auto reply = std::make_shared<OneShot<Result<RawReply>>>();
+  auto reply = std::make_shared<async::OneShot<Result<RawReply>>>();
   pending_[id] = reply;
   for (;;) {
     ssize_t size = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -10,7 +10,7 @@
 
 #include "atoll/result.h"
 #include "atoll/task.h"
-#include "backends/native/one_shot.h"
+#include "async/one_shot.h"
 #include "base/unique_fd.h"
 #include "wire/frame.h"
 #include "wire/launcher_messages.h"
@@ -51,7 +51,7 @@ class LauncherClient : public std::enable_shared_from_this<LauncherClient> {
 
   boost::asio::any_io_executor executor_;
   boost::asio::posix::stream_descriptor socket_;
-  std::map<uint32_t, std::shared_ptr<OneShot<Result<RawReply>>>> pending_;
+  std::map<uint32_t, std::shared_ptr<async::OneShot<Result<RawReply>>>> pending_;
   std::function<void(const wire::Ended&)> ended_;
   std::function<void()> lost_;
   uint32_t next_id_ = 1;

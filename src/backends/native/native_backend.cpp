@@ -52,7 +52,7 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput i
     if (live != live_.end()) co_return live->second;
     auto busy = under_way_.find(key);
     if (busy == under_way_.end()) break;
-    auto turn = std::make_shared<OneShot<bool>>();
+    auto turn = std::make_shared<async::OneShot<bool>>();
     busy->second.push_back(turn);
     co_await turn->wait();
   }
@@ -63,6 +63,9 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput i
   });
   auto slot = input.existing_metadata.find("slot");
   bool found = slot != input.existing_metadata.end() && found_slots_.contains(slot->second);
+  if (input.reattach_only && !found) {
+    co_return fail(ErrorCode::NotFound, "sandbox " + key + " is not running any more");
+  }
   auto handle = found ? co_await reattach(input, slot->second) : co_await build(std::move(input));
   if (!handle) co_return fail(std::move(handle).error());
   live_[key] = *handle;
@@ -110,7 +113,7 @@ Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
   }
   std::string key = "template/" + input.template_key;
   while (under_way_.contains(key)) {
-    auto turn = std::make_shared<OneShot<bool>>();
+    auto turn = std::make_shared<async::OneShot<bool>>();
     under_way_[key].push_back(turn);
     co_await turn->wait();
   }

@@ -39,7 +39,7 @@ class NativeBackend : public SandboxBackend {
  private:
   friend class NativeHandle;
   using HandlePtr = std::shared_ptr<class NativeHandle>;
-  using Waiters = std::vector<std::shared_ptr<OneShot<bool>>>;
+  using Waiters = std::vector<std::shared_ptr<async::OneShot<bool>>>;
 
   Task<Result<HandlePtr>> build(CreateInput input);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);

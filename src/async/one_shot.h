@@ -11,7 +11,7 @@
 
 #include "atoll/task.h"
 
-namespace atl::native {
+namespace atl::async {
 
 template <class T>
 class OneShot {
@@ -41,4 +41,4 @@ class OneShot {
   std::function<void()> resume_;
 };
 
-}  // namespace atl::native
+}  // namespace atl::async

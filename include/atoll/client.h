@@ -1,0 +1,212 @@
+// The blocking C++ client of an Atoll server: sandboxes, commands, files.
+//
+//   auto client = atl::Client::connect();
+//   auto sandbox = client->create({.name = "web"});
+//   auto result = client->exec("web", {.argv = {"echo", "hi"}});   // result->stdout_data == "hi\n"
+//
+// A sandbox is addressed by its id or its name. Relative paths start at /workspace. Every failure
+// is an Error with the server's code, message and field; one whose sys_errno() is set happened on
+// this side of the connection.
+//
+// Threads: a Client may be shared between threads; each call has a connection to itself. What it
+// hands out (Attachment, OutputReader, LogReader, WatchReader) belongs to one thread at a time and
+// may outlive the Client.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "atoll/client_types.h"
+#include "atoll/result.h"
+#include "atoll/types.h"
+
+namespace atl {
+
+// Takes bytes as they come; a failure ends the transfer and is returned from it.
+using ByteSink = std::function<Result<void>(std::string_view bytes)>;
+// Fills the buffer and returns how much; 0 is the end.
+using ByteSource = std::function<Result<size_t>(std::span<char> buffer)>;
+// Called with the bytes moved so far and, where it is known, how many there will be.
+using ProgressSink = std::function<void(uint64_t done, std::optional<uint64_t> total)>;
+
+// One client of one process, over a WebSocket. A reader that does not read makes the process wait;
+// dropping it leaves the process alone.
+class Attachment {
+ public:
+  struct State;
+  explicit Attachment(std::unique_ptr<State> state);
+  Attachment(Attachment&&) noexcept;
+  Attachment& operator=(Attachment&&) noexcept;
+  ~Attachment();
+
+  // The next event; zero waits for ever. After Exited there is none.
+  Result<ProcessEvent> next(std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
+  // For use after poll(): none when no whole event is there yet.
+  Result<std::optional<ProcessEvent>> try_next();
+
+  Result<void> write_input(std::string_view bytes);
+  Result<void> end_input();
+  Result<void> resize(uint16_t cols, uint16_t rows);
+  Result<void> signal(std::string_view name);  // "SIGINT"
+
+  int fd() const;
+  // Call try_next() before the next poll().
+  bool pending() const;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// The raw bytes of one of a process's streams.
+class OutputReader {
+ public:
+  struct State;
+  explicit OutputReader(std::unique_ptr<State> state);
+  OutputReader(OutputReader&&) noexcept;
+  OutputReader& operator=(OutputReader&&) noexcept;
+  ~OutputReader();
+
+  // At least a byte; 0 at the end.
+  Result<size_t> read(std::span<char> into);
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// A process's output as events, with times. The text is UTF-8: other bytes are replaced, so use
+// Attachment or OutputReader where they matter.
+class LogReader {
+ public:
+  struct State;
+  explicit LogReader(std::unique_ptr<State> state);
+  LogReader(LogReader&&) noexcept;
+  LogReader& operator=(LogReader&&) noexcept;
+  ~LogReader();
+
+  // None at the end.
+  Result<std::optional<ProcessEvent>> next();
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Changes below a path. Everything that happens after Client::watch() has returned is seen.
+class WatchReader {
+ public:
+  struct State;
+  explicit WatchReader(std::unique_ptr<State> state);
+  WatchReader(WatchReader&&) noexcept;
+  WatchReader& operator=(WatchReader&&) noexcept;
+  ~WatchReader();
+
+  // None when the server ended the watch.
+  Result<std::optional<FileEvent>> next();
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+class Client {
+ public:
+  // Checks the options; the first call connects.
+  static Result<Client> connect(ClientOptions options = ClientOptions::from_environment());
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  const std::string& url() const;
+
+  // ---- sandboxes
+  Result<Sandbox> create(const CreateRequest& request = CreateRequest());
+  Result<std::vector<Sandbox>> list(const ListRequest& request = ListRequest());
+  Result<Sandbox> get(std::string_view sandbox);
+  Result<void> remove(std::string_view sandbox);
+  Result<Sandbox> stop(std::string_view sandbox);
+  Result<Sandbox> resume(std::string_view sandbox);
+  Result<Sandbox> pause(std::string_view sandbox);
+  Result<Sandbox> unpause(std::string_view sandbox);
+  Result<Sandbox> update(std::string_view sandbox, const UpdateRequest& request);
+  Result<Usage> usage(std::string_view sandbox);
+
+  // ---- the server
+  Result<std::vector<TemplateInfo>> templates();
+  Result<SystemInfo> system();
+  Result<void> health();
+  // Any request of the API with its JSON: for what has no method here.
+  Result<std::string> call(std::string_view method, std::string_view target,
+                           std::string_view json_body = {});
+
+  // ---- commands
+  // Waits for the end. Any exit code is a success.
+  Result<ExecResult> exec(std::string_view sandbox, const ExecRequest& request);
+  // A command that could not be started is an Error with field() "command": NotFound where there
+  // is no such file.
+  Result<ProcessInfo> spawn(std::string_view sandbox, const SpawnRequest& request);
+  Result<std::vector<ProcessInfo>> processes(std::string_view sandbox);
+  Result<ProcessInfo> process(std::string_view sandbox, int32_t pid);
+  // Zero waits for ever; else fails with Timeout.
+  Result<ProcessInfo> wait(std::string_view sandbox, int32_t pid,
+                           std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
+  Result<void> kill(std::string_view sandbox, int32_t pid, std::string_view signal = "SIGKILL",
+                    KillScope scope = KillScope::Tree);
+  Result<Attachment> attach(std::string_view sandbox, int32_t pid,
+                            const OutputOffsets& offsets = OutputOffsets());
+  Result<OutputReader> output(std::string_view sandbox, int32_t pid, const OutputRequest& request);
+  Result<LogReader> logs(std::string_view sandbox, int32_t pid,
+                         const LogRequest& request = LogRequest());
+
+  // ---- files, whole
+  Result<std::string> read_file(std::string_view sandbox, std::string_view path);
+  Result<FileEntry> write_file(std::string_view sandbox, std::string_view path,
+                               std::string_view bytes, uint32_t mode = 0);
+  Result<FileEntry> stat(std::string_view sandbox, std::string_view path);
+  Result<bool> exists(std::string_view sandbox, std::string_view path);
+  Result<DirectoryList> list_files(std::string_view sandbox, std::string_view path,
+                                   const ListFilesRequest& request = ListFilesRequest());
+  Result<void> make_directory(std::string_view sandbox, std::string_view path);
+  Result<void> move(std::string_view sandbox, std::string_view from, std::string_view to);
+  Result<void> remove_path(std::string_view sandbox, std::string_view path,
+                           const RemovePathRequest& request = RemovePathRequest());
+  Result<SearchAnswer> search(std::string_view sandbox, const SearchRequest& request);
+  Result<WatchReader> watch(std::string_view sandbox, std::string_view path,
+                            WatchScope scope = WatchScope::Recursive);
+
+  // ---- files, streamed; each returns the bytes moved
+  Result<uint64_t> download(std::string_view sandbox, std::string_view path, const ByteSink& sink,
+                            const DownloadRequest& request = DownloadRequest());
+  Result<FileEntry> upload(std::string_view sandbox, std::string_view path,
+                           const ByteSource& source, const UploadRequest& request);
+  // The local file appears whole or not at all, with the remote one's mode and time.
+  Result<uint64_t> download_file(std::string_view sandbox, std::string_view path,
+                                 const std::string& local_path,
+                                 const ProgressSink& progress = nullptr);
+  Result<uint64_t> upload_file(std::string_view sandbox, const std::string& local_path,
+                               std::string_view path, const ProgressSink& progress = nullptr);
+
+  // ---- directories, as tar streams
+  Result<uint64_t> download_tar(std::string_view sandbox, std::string_view path,
+                                const ByteSink& sink);
+  Result<void> upload_tar(std::string_view sandbox, std::string_view path,
+                          const ByteSource& source);
+  // What is in one directory goes into the other, which is created where missing.
+  Result<TransferReport> download_dir(std::string_view sandbox, std::string_view path,
+                                      const std::string& local_path,
+                                      const ProgressSink& progress = nullptr);
+  Result<TransferReport> upload_dir(std::string_view sandbox, const std::string& local_path,
+                                    std::string_view path, const ProgressSink& progress = nullptr);
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace atl

@@ -1,0 +1,224 @@
+// What atl::Client takes and returns.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "atoll/types.h"
+
+namespace atl {
+
+struct ClientOptions {
+  std::string url;  // "unix:/path" or "http://host:port"
+  std::string api_key;
+  std::chrono::milliseconds connect_timeout{10'000};
+  // The longest silence of a server that has been asked something; commands may take for ever.
+  std::chrono::milliseconds io_timeout{60'000};
+
+  // ATOLL_URL, else the socket ATOLL_SOCKET, else /run/atoll/atoll.sock; ATOLL_API_KEY.
+  static ClientOptions from_environment();
+};
+
+// ---- sandboxes
+
+struct SandboxTimings {
+  std::string source;  // "pool", "cold", "reattached"
+  uint64_t total_us = 0;
+  uint64_t overlay_us = 0;
+  uint64_t attach_us = 0;
+};
+
+struct Isolation {
+  std::string driver;
+  std::string boundary;
+  std::vector<std::string> degraded;
+};
+
+struct Sandbox {
+  std::string id;
+  std::string name;
+  std::string status;  // "running", "paused", "stopped", "failed"
+  std::string reason;  // why it ended
+  std::string template_name;
+  std::string profile;
+  std::string user;
+  std::vector<std::string> env_names;
+  Limits limits;
+  std::map<std::string, std::string> metadata;
+  std::string created_at;  // ISO 8601, as all times here; empty: none
+  std::string started_at;
+  std::string last_activity_at;
+  std::string expires_at;
+  Isolation isolation;
+  std::string runtime_url;
+  SandboxTimings timings;
+  std::string json;  // as the server sent it
+};
+
+struct CreateRequest {
+  std::string name = {};
+  std::string template_name = {};  // empty: the server's default, in every field
+  std::map<std::string, std::string> env = {};
+  Limits limits = {};
+  std::string profile = {};  // "dev" or "strict"
+  std::string user = {};
+  std::optional<std::chrono::seconds> max_lifetime = {};  // 0: never ends of itself
+  std::optional<std::chrono::seconds> idle_timeout = {};
+  bool ephemeral = false;  // its files need not survive a crash of the host
+  bool allow_pool = true;
+  std::map<std::string, std::string> metadata = {};
+  std::string idempotency_key = {};  // the same key gives the same sandbox
+};
+
+struct ListRequest {
+  std::string status;  // empty: all
+  uint32_t limit = 0;  // 0: the server's
+  uint32_t offset = 0;
+};
+
+// Only what is set is changed; of the limits, only what is not 0.
+struct UpdateRequest {
+  Limits limits = {};
+  std::optional<std::chrono::seconds> max_lifetime = {};
+  std::optional<std::chrono::seconds> idle_timeout = {};
+  std::optional<std::map<std::string, std::string>> metadata = {};
+};
+
+struct TemplateInfo {
+  std::string name;
+  std::string created_at;
+  std::string digest;
+};
+
+struct SystemInfo {
+  std::string version;
+  std::string backend;
+  std::string cgroups;
+  std::vector<std::string> degraded;
+  uint64_t sandboxes = 0;
+  std::map<std::string, uint64_t> pool;  // ready sandboxes by template
+  std::string json;                      // as the server sent it
+};
+
+// ---- commands
+
+struct ExecRequest {
+  std::vector<std::string> argv = {};  // as they are; or:
+  std::string shell = {};              // a line for /bin/bash -l -c
+  std::map<std::string, std::string> env = {};
+  std::string cwd = {};
+  std::string user = {};                 // empty: the sandbox's default
+  std::chrono::milliseconds timeout{0};  // 0: none; at its end the whole tree is killed, code 124
+};
+
+struct SpawnRequest : ExecRequest {
+  bool stdin_open = false;
+  bool pty = false;
+  uint16_t cols = 80;
+  uint16_t rows = 24;
+};
+
+// The outputs are UTF-8 text: other bytes are replaced. spawn() and attach() are exact.
+struct ExecResult {
+  int32_t exit_code = 0;
+  int32_t exit_signal = 0;
+  int32_t pid = 0;
+  bool timed_out = false;
+  std::string stdout_data;
+  std::string stderr_data;
+  uint64_t stdout_lost = 0;  // bytes that fell out of the middle of a very long output
+  uint64_t stderr_lost = 0;
+  std::chrono::microseconds duration{0};
+};
+
+struct ProcessEvent {
+  enum class Kind { Output, Lost, Exited };
+  Kind kind = Kind::Output;
+  Stream stream = Stream::Stdout;
+  std::string data;       // Output
+  uint64_t offset = 0;    // Output and Lost, where known
+  uint64_t lost = 0;      // Lost: that many bytes are gone
+  std::string timestamp;  // from LogReader
+  ProcessInfo process;    // Exited
+};
+
+struct OutputOffsets {
+  uint64_t stdout_offset = 0;
+  uint64_t stderr_offset = 0;
+};
+
+struct OutputRequest {
+  Stream stream = Stream::Stdout;
+  bool follow = false;
+  uint64_t offset = 0;
+};
+
+struct LogRequest {
+  bool follow = false;
+  OutputOffsets offsets;
+};
+
+enum class KillScope : uint8_t {
+  Tree,     // with every process the command started
+  Process,  // the command alone
+};
+
+// ---- files
+
+struct DirectoryList {
+  std::vector<FileEntry> entries;
+  bool truncated = false;
+};
+
+struct ListFilesRequest {
+  bool recursive = false;
+  bool hidden = true;
+  uint64_t limit = 0;
+};
+
+struct RemovePathRequest {
+  bool recursive = false;
+  bool force = false;  // a missing path is fine
+};
+
+struct SearchRequest {
+  std::string pattern;  // POSIX extended
+  std::string glob;     // of file names
+  std::string cwd;
+  uint64_t max_results = 0;
+  uint32_t context = 0;
+  bool ignore_case = false;
+};
+
+struct SearchAnswer {
+  std::vector<SearchMatch> matches;
+  bool truncated = false;
+};
+
+enum class WatchScope : uint8_t { Directory, Recursive };
+
+struct DownloadRequest {
+  uint64_t offset = 0;
+  std::optional<uint64_t> length;  // none: to the end
+  std::function<void(uint64_t done, std::optional<uint64_t> total)> progress;
+};
+
+struct UploadRequest {
+  std::optional<uint64_t> length;  // where it is known beforehand
+  uint32_t mode = 0;               // 0: that of the file replaced, else 0644
+  std::function<void(uint64_t done, std::optional<uint64_t> total)> progress;
+};
+
+struct TransferReport {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  // Sockets, pipes and devices, which stay where they are.
+  uint64_t skipped = 0;
+};
+
+}  // namespace atl

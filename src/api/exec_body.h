@@ -1,0 +1,15 @@
+// The fields that say what to run, shared by every route that starts something.
+#pragma once
+
+#include "atoll/sandbox_session.h"
+#include "http/json.h"
+
+namespace atl::api {
+
+Result<RunOptions> read_run_options(http::JsonObjectReader& reader);
+// A shell string as commands are started with it.
+std::vector<std::string> shell_argv(std::string command);
+// "SIGTERM", "TERM" or 15.
+Result<int> parse_signal(std::string_view text);
+
+}  // namespace atl::api

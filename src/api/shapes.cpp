@@ -1,0 +1,143 @@
+#include "api/shapes.h"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/json_escape.h"
+
+namespace atl::api {
+
+namespace json = boost::json;
+
+std::string iso_time(int64_t milliseconds) {
+  time_t seconds = milliseconds / 1000;
+  tm utc{};
+  gmtime_r(&seconds, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
+                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
+                     milliseconds % 1000);
+}
+
+std::string success(json::value data) {
+  return json::serialize(json::object{{"success", true}, {"data", std::move(data)}});
+}
+
+namespace {
+
+json::object resources_json(const Limits& limits) {
+  return {{"cpuCores", limits.cpu_millis / 1000.0},
+          {"memoryMB", limits.memory_bytes >> 20},
+          {"diskGB", static_cast<double>(limits.disk_bytes) / (1u << 30)},
+          {"pids", limits.pids}};
+}
+
+json::object timings_json(const sandbox::Sandbox& sandbox) {
+  static constexpr std::string_view kSources[] = {"pool", "cold", "reattached"};
+  json::object timings{{"source", kSources[static_cast<int>(sandbox.source)]},
+                       {"totalMicroseconds", sandbox.create_us}};
+  if (sandbox.handle != nullptr && sandbox.source == sandbox::Source::Cold) {
+    BuildTimings build = sandbox.handle->timings();
+    timings["launcherMicroseconds"] = build.total_us;
+    timings["overlayMicroseconds"] = build.overlay_us;
+    timings["attachMicroseconds"] = build.attach_us;
+  }
+  return timings;
+}
+
+json::object isolation_json(const Context& context) {
+  json::array degraded;
+  for (const std::string& item : context.manager.backend().degraded()) {
+    degraded.emplace_back(item);
+  }
+  return {{"driver", context.manager.backend().name()},
+          {"boundary", "kernel"},
+          {"degraded", std::move(degraded)}};
+}
+
+}  // namespace
+
+json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox) {
+  const sandbox::Record& record = sandbox.record;
+  const sandbox::Spec& spec = record.spec;
+  json::object metadata;
+  for (const auto& [key, value] : spec.metadata) metadata[key] = value;
+  json::array env_names;
+  for (const auto& [key, value] : spec.env) env_names.emplace_back(key);
+  json::object object{
+      {"id", record.id},
+      {"name", spec.name.empty() ? json::value(nullptr) : json::value(spec.name)},
+      {"status", sandbox::to_string(record.status)},
+      {"reason", record.reason},
+      {"template", spec.template_name},
+      {"profile", spec.profile == Profile::Strict ? "strict" : "dev"},
+      {"user", spec.user},
+      {"envNames", std::move(env_names)},
+      {"resources", resources_json(spec.limits)},
+      {"metadata", std::move(metadata)},
+      {"ephemeral", spec.ephemeral},
+      {"maxLifetimeSeconds", spec.max_lifetime_s},
+      {"idleTimeoutSeconds", spec.idle_timeout_s},
+      {"createdAt", iso_time(record.created_at_ms)},
+      {"startedAt", iso_time(record.started_at_ms)},
+      {"lastActivityAt", iso_time(sandbox.last_activity_ms)},
+      {"isolation", isolation_json(context)},
+      {"timings", timings_json(sandbox)},
+  };
+  if (spec.max_lifetime_s != 0) {
+    object["expiresAt"] = iso_time(record.started_at_ms + int64_t{spec.max_lifetime_s} * 1000);
+  }
+  if (!context.base_url.empty()) {
+    std::string url = context.base_url + "/v1/sandboxes/" + record.id + "/runtime";
+    object["connection"] = json::object{{"runtimeUrl", url}, {"sidecarUrl", url}};
+  }
+  return object;
+}
+
+json::object process_json(const ProcessInfo& process) {
+  json::object object{{"pid", process.pid},
+                      {"command", to_valid_utf8(process.label)},
+                      {"cwd", to_valid_utf8(process.cwd)},
+                      {"user", to_valid_utf8(process.user)},
+                      {"running", process.running},
+                      {"pty", process.pty},
+                      {"exitCode", process.exit_code},
+                      {"exitSignal", process.exit_signal},
+                      {"timedOut", process.timed_out},
+                      {"startedAt", iso_time(static_cast<int64_t>(process.started_at_ms))},
+                      {"cpuMicroseconds", process.cpu_us},
+                      {"stdoutBytes", process.stdout_bytes},
+                      {"stderrBytes", process.stderr_bytes}};
+  if (process.ended_at_ms != 0) {
+    object["exitedAt"] = iso_time(static_cast<int64_t>(process.ended_at_ms));
+  }
+  return object;
+}
+
+json::object entry_json(const FileEntry& entry) {
+  json::object object{{"name", to_valid_utf8(entry.name)},
+                      {"path", to_valid_utf8(entry.path)},
+                      {"size", entry.size},
+                      {"isDir", entry.kind == FileKind::Directory},
+                      {"isFile", entry.kind == FileKind::File},
+                      {"isSymlink", entry.kind == FileKind::Symlink},
+                      {"permissions", fmt::format("{:04o}", entry.mode)},
+                      {"owner", to_valid_utf8(entry.owner)},
+                      {"group", to_valid_utf8(entry.group)},
+                      {"uid", entry.uid},
+                      {"gid", entry.gid},
+                      {"modTime", iso_time(entry.modified_ms)},
+                      {"accessTime", iso_time(entry.accessed_ms)}};
+  if (entry.kind == FileKind::Symlink) object["linkTarget"] = to_valid_utf8(entry.link_target);
+  // A name that is not UTF-8 is shown with replacements; this form is exact and can be sent back.
+  if (!is_valid_utf8(entry.path)) {
+    std::string exact;
+    for (unsigned char c : entry.path) exact += fmt::format("%{:02X}", c);
+    object["encodedPath"] = exact;
+  }
+  return object;
+}
+
+}  // namespace atl::api

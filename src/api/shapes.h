@@ -1,0 +1,21 @@
+// Domain values as the API shows them.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+
+#include "api/context.h"
+#include "atoll/types.h"
+
+namespace atl::api {
+
+boost::json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox);
+boost::json::object process_json(const ProcessInfo& process);
+boost::json::object entry_json(const FileEntry& entry);
+std::string iso_time(int64_t milliseconds);
+
+// {"success":true,"data":...}
+std::string success(boost::json::value data);
+inline constexpr std::string_view kSuccess = R"({"success":true})";
+
+}  // namespace atl::api

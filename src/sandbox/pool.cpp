@@ -1,0 +1,99 @@
+#include "sandbox/pool.h"
+
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/log.h"
+#include "base/random_id.h"
+
+namespace atl::sandbox {
+
+namespace asio = boost::asio;
+
+Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options)
+    : executor_(std::move(executor)), backend_(backend), options_(options) {}
+
+void Pool::warm(const std::string& template_name) {
+  if (options_.target == 0 || draining_) return;
+  Shelf& shelf = shelves_[template_name];
+  if (shelf.target == 0) shelf.target = options_.target;
+  if (shelf.refilling || shelf.ready.size() >= shelf.target) return;
+  shelf.refilling = true;
+  auto self = shared_from_this();
+  asio::co_spawn(
+      executor_, [self, template_name]() -> Task<void> { return self->refill(template_name); },
+      asio::detached);
+}
+
+std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
+  if (options_.target == 0) return nullptr;
+  Shelf& shelf = shelves_[template_name];
+  shelf.failures = 0;
+  std::shared_ptr<SandboxHandle> handle;
+  if (!shelf.ready.empty()) {
+    handle = std::move(shelf.ready.front());
+    shelf.ready.pop_front();
+  } else {
+    // Demand outran us: keep more from now on.
+    shelf.target = std::min(std::max(shelf.target, options_.target) * 2, options_.maximum);
+  }
+  warm(template_name);
+  return handle;
+}
+
+Task<void> Pool::refill(std::string template_name) {
+  for (;;) {
+    Shelf& shelf = shelves_[template_name];
+    if (draining_ || shelf.ready.size() >= shelf.target || shelf.failures > 3) break;
+    CreateInput input;
+    input.template_key = template_name;
+    input.session_key = random_id("sandbox-");
+    input.limits = options_.limits;
+    auto handle = co_await backend_.create(std::move(input));
+    if (!handle) {
+      shelves_[template_name].failures++;
+      log(LogLevel::Warning, "cannot refill the pool",
+          {{"template", template_name}, {"error", handle.error().message()}});
+      continue;
+    }
+    shelves_[template_name].ready.push_back(std::move(*handle));
+  }
+  shelves_[template_name].refilling = false;
+}
+
+bool Pool::contains(const std::string& session_key) const {
+  for (const auto& [name, shelf] : shelves_) {
+    for (const auto& handle : shelf.ready) {
+      if (handle->session().id() == session_key) return true;
+    }
+  }
+  return false;
+}
+
+void Pool::forget(const std::string& session_key) {
+  for (auto& [name, shelf] : shelves_) {
+    std::erase_if(shelf.ready,
+                  [&](const auto& handle) { return handle->session().id() == session_key; });
+    warm(name);
+  }
+}
+
+std::map<std::string, size_t> Pool::sizes() const {
+  std::map<std::string, size_t> sizes;
+  for (const auto& [name, shelf] : shelves_) sizes[name] = shelf.ready.size();
+  return sizes;
+}
+
+Task<void> Pool::drain() {
+  draining_ = true;
+  for (auto& [name, shelf] : shelves_) {
+    while (!shelf.ready.empty()) {
+      auto handle = std::move(shelf.ready.front());
+      shelf.ready.pop_front();
+      (void)co_await handle->destroy();
+    }
+  }
+}
+
+}  // namespace atl::sandbox

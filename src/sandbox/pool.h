@@ -1,0 +1,53 @@
+// Blank sandboxes of each template, made ahead. Taking one is O(1); the pool refills itself behind
+// the caller's back, and grows while demand outruns it.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "atoll/sandbox_backend.h"
+
+namespace atl::sandbox {
+
+struct PoolOptions {
+  uint32_t target = 4;      // a template's ready sandboxes; 0: no pool
+  uint32_t maximum = 64;    // under lasting demand
+  Limits limits;            // what blank ones are made with
+};
+
+class Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  Pool(boost::asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options);
+
+  // Null where none is ready.
+  std::shared_ptr<SandboxHandle> take(const std::string& template_name);
+  void warm(const std::string& template_name);
+  // A blank one died; it is of no use any more.
+  void forget(const std::string& session_key);
+  bool contains(const std::string& session_key) const;
+  std::map<std::string, size_t> sizes() const;
+  const Limits& limits() const { return options_.limits; }
+  // Destroys what is ready and stops refilling.
+  Task<void> drain();
+
+ private:
+  struct Shelf {
+    std::deque<std::shared_ptr<SandboxHandle>> ready;
+    uint32_t target = 0;
+    uint32_t misses = 0;
+    bool refilling = false;
+    int failures = 0;
+  };
+  Task<void> refill(std::string template_name);
+
+  boost::asio::any_io_executor executor_;
+  SandboxBackend& backend_;
+  PoolOptions options_;
+  std::map<std::string, Shelf> shelves_;
+  bool draining_ = false;
+};
+
+}  // namespace atl::sandbox

@@ -1,0 +1,150 @@
+#include "serve/server_process.h"
+
+#include <grp.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "api/routes.h"
+#include "backends/native/native_backend.h"
+#include "base/log.h"
+#include "http/server.h"
+#include "os/file.h"
+#include "sandbox/manager.h"
+#include "serve/defaults.h"
+#include "store/store.h"
+
+namespace atl::serve {
+namespace {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+Result<void> drop_privileges(const Account& account) {
+  if (setgroups(0, nullptr) != 0) return fail_errno("setgroups");
+  if (setresgid(account.gid, account.gid, account.gid) != 0) return fail_errno("setresgid");
+  if (setresuid(account.uid, account.uid, account.uid) != 0) return fail_errno("setresuid");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno("no_new_privs");
+  prctl(PR_SET_PDEATHSIG, SIGTERM);  // after the change of user, which clears it
+  return {};
+}
+
+void raise_descriptor_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+class ServerProcess {
+ public:
+  ServerProcess(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
+                std::unique_ptr<store::Store> store, bool announce)
+      : arguments_(arguments),
+        prepared_(prepared),
+        announce_(announce),
+        store_(std::move(store)),
+        launcher_(std::make_shared<native::LauncherClient>(io_.get_executor(), std::move(launcher))),
+        backend_(io_.get_executor(), launcher_,
+                 {.data_dir = arguments.data_dir, .run_dir = arguments.run_dir}),
+        manager_(std::make_shared<sandbox::Manager>(
+            io_.get_executor(), backend_, *store_,
+            sandbox::PoolOptions{.target = arguments.pool, .limits = default_limits()})),
+        context_{.manager = *manager_,
+                 .api_key = prepared.api_key,
+                 .base_url = prepared.base_url,
+                 .templates_dir = arguments.data_dir + "/templates",
+                 .version = kVersion},
+        server_(io_.get_executor(), api::make_router(context_)),
+        signals_(io_.get_executor(), SIGTERM, SIGINT) {}
+
+  int run() {
+    launcher_->on_lost([this] {
+      if (ending_) return;
+      log(LogLevel::Error, "the launcher has ended; restarting");
+      exit_code_ = kExitLauncherLost;
+      io_.stop();
+    });
+    launcher_->start();
+    asio::co_spawn(io_, [this]() -> Task<void> { return serve(); }, asio::detached);
+    io_.run();
+    return exit_code_;
+  }
+
+ private:
+  Task<void> serve() {
+    auto started = co_await start();
+    if (!started) {
+      log(LogLevel::Error, "cannot start", {{"error", started.error().message()}});
+      exit_code_ = kExitCannotStart;
+      io_.stop();
+      co_return;
+    }
+    (void)co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
+    log(LogLevel::Info, "ending");
+    ending_ = true;
+    co_await server_.stop(5s);
+    co_await manager_->shut_down(arguments_.on_exit == "stop");
+    (void)co_await launcher_->call<wire::LauncherDone>(wire::ShutdownRequest{});
+    io_.stop();
+  }
+
+  Task<Result<void>> start() {
+    ATOLL_CO_TRY(co_await backend_.start());
+    ATOLL_CO_TRY(co_await manager_->start());
+    for (UniqueFd& listener : prepared_.listeners) ATOLL_CO_TRY(server_.listen_fd(std::move(listener)));
+    manager_->warm_pool();
+    log(LogLevel::Info, "serving",
+        {{"socket", arguments_.run_dir + "/atoll.sock"},
+         {"url", prepared_.base_url},
+         {"sandboxes", std::to_string(manager_->list().size())}});
+    if (announce_ && arguments_.ready_fd >= 0) (void)os::write_all(arguments_.ready_fd, "ready\n");
+    co_return Result<void>();
+  }
+
+  const cli::ServeArguments& arguments_;
+  Prepared& prepared_;
+  bool announce_;
+  asio::io_context io_{1};
+  std::unique_ptr<store::Store> store_;
+  std::shared_ptr<native::LauncherClient> launcher_;
+  native::NativeBackend backend_;
+  std::shared_ptr<sandbox::Manager> manager_;
+  api::Context context_;
+  http::Server server_;
+  asio::signal_set signals_;
+  bool ending_ = false;
+  int exit_code_ = 0;
+};
+
+}  // namespace
+
+void run_server(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
+                bool announce) {
+  prctl(PR_SET_NAME, "atoll-server");
+  set_log_component("server");
+  raise_descriptor_limit();
+  auto refuse = [](const Error& error) {
+    log(LogLevel::Error, "cannot start", {{"error", error.message()}});
+    _exit(kExitCannotStart);
+  };
+  auto dropped = drop_privileges(prepared.account);
+  if (!dropped) refuse(dropped.error());
+  auto store = store::Store::open(arguments.data_dir + "/state/atoll.db");
+  if (!store) refuse(store.error());
+  auto process = std::make_unique<ServerProcess>(arguments, prepared, std::move(launcher),
+                                                 std::move(*store), announce);
+  int code = process->run();
+  // Pending coroutines hold references into the process object; the kernel cleans up faster and
+  // more safely than their destruction in some order would.
+  _exit(code);
+}
+
+}  // namespace atl::serve

@@ -1,0 +1,30 @@
+// What must exist before the processes start: directories with the right owners, sockets, the key.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "serve/serve.h"
+
+namespace atl::serve {
+
+struct Account {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+struct Prepared {
+  Account account;
+  std::string api_key;
+  std::string base_url;             // of the loopback port; empty without one
+  std::vector<UniqueFd> listeners;  // outlive a restart of the server: nobody is refused meanwhile
+  UniqueFd lock;
+};
+
+Result<Prepared> prepare(const cli::ServeArguments& arguments);
+
+}  // namespace atl::serve

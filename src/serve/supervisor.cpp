@@ -1,0 +1,169 @@
+// The supervisor starts the launcher and the server, starts both again when one dies, and passes
+// on the wish to end. It holds the listening sockets, parses nothing and serves nobody.
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <optional>
+
+#include "base/log.h"
+#include "launcher/config.h"
+#include "serve/defaults.h"
+#include "serve/server_process.h"
+#include "serve/setup.h"
+
+extern "C" {
+extern const char atoll_agent_begin[];
+extern const char atoll_agent_end[];
+}
+
+namespace atl::serve {
+namespace {
+
+constexpr int kMaxQuickDeaths = 5;
+constexpr time_t kQuickSeconds = 10;
+
+struct Family {
+  pid_t launcher = 0;
+  pid_t server = 0;
+};
+
+void default_signals() {
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+std::vector<UniqueFd> copies(const std::vector<UniqueFd>& fds) {
+  std::vector<UniqueFd> result;
+  for (const UniqueFd& fd : fds) result.emplace_back(fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+  return result;
+}
+
+Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prepared, bool announce) {
+  int pair[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail_errno("socketpair");
+  UniqueFd launcher_end(pair[0]), server_end(pair[1]);
+  int buffer = 1 << 20;
+  setsockopt(launcher_end.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  Family family;
+  family.launcher = fork();
+  if (family.launcher < 0) return fail_errno("fork", "launcher");
+  if (family.launcher == 0) {
+    default_signals();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // A terminal's Ctrl-C is for the supervisor; the launcher ends when the server says so.
+    setsid();
+    server_end.reset();
+    prepared.listeners.clear();
+    launcher::LauncherConfig config;
+    config.server = std::move(launcher_end);
+    config.data_dir = arguments.data_dir;
+    config.run_dir = arguments.run_dir;
+    config.cgroup_name = arguments.cgroup;
+    config.server_uid = prepared.account.uid;
+    config.server_gid = prepared.account.gid;
+    config.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
+    config.default_limits = default_limits();
+    config.reserve = arguments.reserve;
+    launcher::run_launcher(std::move(config));
+  }
+  family.server = fork();
+  if (family.server < 0) return fail_errno("fork", "server");
+  if (family.server == 0) {
+    default_signals();
+    setsid();
+    launcher_end.reset();
+    Prepared own{.account = prepared.account,
+                 .api_key = prepared.api_key,
+                 .base_url = prepared.base_url,
+                 .listeners = copies(prepared.listeners),
+                 .lock = {}};
+    run_server(arguments, own, std::move(server_end), announce);
+  }
+  return family;
+}
+
+void end_family(const Family& family, int signal) {
+  if (family.server > 0) kill(family.server, signal);
+  if (family.server > 0) waitpid(family.server, nullptr, 0);
+  // The launcher follows: its socket has closed.
+  if (family.launcher > 0) waitpid(family.launcher, nullptr, 0);
+}
+
+// Returns the member that has ended, or nothing where the wish to end came.
+std::optional<pid_t> watch(const Family& family, const sigset_t& signals, int& status) {
+  for (;;) {
+    for (pid_t pid : {family.server, family.launcher}) {
+      if (waitpid(pid, &status, WNOHANG) == pid) return pid;
+    }
+    siginfo_t info{};
+    if (sigwaitinfo(&signals, &info) < 0) continue;
+    if (info.si_signo != SIGCHLD) return std::nullopt;
+  }
+}
+
+int supervise(const cli::ServeArguments& arguments, Prepared& prepared) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  sigprocmask(SIG_BLOCK, &signals, nullptr);
+  int quick_deaths = 0;
+  for (bool first = true;; first = false) {
+    time_t started = time(nullptr);
+    auto family = start_family(arguments, prepared, first);
+    if (!family) {
+      log(LogLevel::Error, "cannot start", {{"error", family.error().message()}});
+      return 1;
+    }
+    int status = 0;
+    auto ended = watch(*family, signals, status);
+    if (!ended) {
+      end_family(*family, SIGTERM);
+      return 0;
+    }
+    bool server_ended = *ended == family->server;
+    Family rest = *family;
+    (server_ended ? rest.server : rest.launcher) = 0;
+    // Whatever ended, the other cannot go on alone; sandboxes can, and are found again.
+    end_family(rest, SIGKILL);
+    if (server_ended && WIFEXITED(status) && WEXITSTATUS(status) == kExitCannotStart) return 1;
+    quick_deaths = time(nullptr) - started < kQuickSeconds ? quick_deaths + 1 : 0;
+    if (quick_deaths > kMaxQuickDeaths) {
+      log(LogLevel::Error, "gave up after ending too often; the lines above say why");
+      return 1;
+    }
+    log(LogLevel::Warning, "a process has ended; starting again",
+        {{"process", server_ended ? "server" : "launcher"}, {"status", std::to_string(status)}});
+  }
+}
+
+}  // namespace
+}  // namespace atl::serve
+
+namespace atl::cli {
+
+int run_serve(ServeArguments arguments) {
+  set_log_component("supervisor");
+  if (arguments.log_level == "debug") set_log_level(LogLevel::Debug);
+  if (arguments.log_level == "warning") set_log_level(LogLevel::Warning);
+  if (arguments.log_level == "error") set_log_level(LogLevel::Error);
+  if (geteuid() != 0) {
+    fprintf(stderr, "atoll: serve must be started as root (sudo atoll serve): it makes namespaces "
+                    "and control groups, then gives up its rights\n");
+    return 125;
+  }
+  auto prepared = serve::prepare(arguments);
+  if (!prepared) {
+    fprintf(stderr, "atoll: cannot serve: %s\n", prepared.error().message().c_str());
+    return 125;
+  }
+  return serve::supervise(arguments, *prepared);
+}
+
+}  // namespace atl::cli
