@@ -208,10 +208,17 @@ Result<std::shared_ptr<Process>> Agent::start(const wire::ExecRequest& request) 
   process->stdout_pipe.open(std::move(streams.our_stdout));
   if (streams.our_stderr.valid()) process->stderr_pipe.open(std::move(streams.our_stderr));
   // The pid may have belonged to an ended process that is still remembered.
-  std::erase_if(processes_, [&](const auto& old) { return old->info.pid == *pid; });
+  auto old = std::find_if(processes_.begin(), processes_.end(),
+                          [&](const auto& known) { return known->info.pid == *pid; });
+  if (old != processes_.end()) forget(old);
   processes_.push_back(process);
   forget_oldest();
   return process;
+}
+
+Agent::ProcessList::iterator Agent::forget(ProcessList::iterator process) {
+  cgroups_.release(std::move((*process)->cgroup));
+  return processes_.erase(process);
 }
 
 void Agent::forget_oldest() {
@@ -221,7 +228,7 @@ void Agent::forget_oldest() {
     if ((*it)->info.running) {
       ++it;
     } else {
-      it = processes_.erase(it);
+      it = forget(it);
       ended--;
     }
   }

@@ -29,7 +29,8 @@ class Agent {
   Result<std::shared_ptr<Process>> start(const wire::ExecRequest& request);
   Result<void> signal(const wire::SignalRequest& request);
   std::shared_ptr<Process> find(int32_t pid) const;
-  const std::vector<std::shared_ptr<Process>>& processes() const { return processes_; }
+  using ProcessList = std::vector<std::shared_ptr<Process>>;
+  const ProcessList& processes() const { return processes_; }
   // Runs file operations for this connection in a child process.
   void serve_files(UniqueFd fd, wire::FrameBuffer pending, const wire::FileRequest& first);
   const wire::Configure& settings() const { return settings_; }
@@ -43,6 +44,7 @@ class Agent {
   void enforce_deadlines();
   uint64_t next_deadline() const;
   void forget_oldest();
+  ProcessList::iterator forget(ProcessList::iterator process);
   Result<Account> account_for(const std::string& user) const;
   std::vector<std::string> environment_for(const wire::ExecRequest& request,
                                            const Account& account) const;
@@ -55,7 +57,7 @@ class Agent {
   std::unique_ptr<Watcher> acceptor_;
   std::unique_ptr<Watcher> reaper_;
   std::vector<std::unique_ptr<Connection>> connections_;
-  std::vector<std::shared_ptr<Process>> processes_;  // oldest first
+  ProcessList processes_;  // oldest first
   wire::Configure settings_;
   Account default_account_;
   bool configured_ = false;

@@ -15,7 +15,8 @@ bool ExecCgroup::populated() const {
   return strstr(text, "populated 1") != nullptr;
 }
 
-void ExecCgroup::kill() const {
+void ExecCgroup::kill() {
+  killed_ = true;
   UniqueFd file(openat(dir_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
   if (file.valid()) {
     [[maybe_unused]] ssize_t ignored = write(file.get(), "1", 1);
@@ -31,11 +32,12 @@ std::unique_ptr<ExecCgroup> CgroupPool::create() {
   UniqueFd dir(openat(root_.get(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   UniqueFd events(openat(dir.get(), "cgroup.events", O_RDONLY | O_CLOEXEC));
   if (!events.valid()) return nullptr;
-  return std::make_unique<ExecCgroup>(std::move(dir), std::move(events));
+  return std::make_unique<ExecCgroup>(name, std::move(dir), std::move(events));
 }
 
 std::unique_ptr<ExecCgroup> CgroupPool::acquire() {
   if (!root_.valid()) return nullptr;
+  if (!spent_.empty()) remove_spent();
   for (size_t i = idle_.size(); i > 0; i--) {
     // A process killed a moment ago may still be counted.
     if (idle_[i - 1]->populated()) continue;
@@ -47,7 +49,19 @@ std::unique_ptr<ExecCgroup> CgroupPool::acquire() {
 }
 
 void CgroupPool::release(std::unique_ptr<ExecCgroup> group) {
-  if (group != nullptr) idle_.push_back(std::move(group));
+  if (group == nullptr) return;
+  if (group->killed()) {
+    spent_.push_back(group->name());
+  } else {
+    idle_.push_back(std::move(group));
+  }
+}
+
+void CgroupPool::remove_spent() {
+  // The last of its processes may still be on its way out; then it goes the next time.
+  std::erase_if(spent_, [this](const std::string& name) {
+    return unlinkat(root_.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT;
+  });
 }
 
 }  // namespace atl::agent

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -12,14 +13,20 @@ namespace atl::agent {
 
 class ExecCgroup {
  public:
-  ExecCgroup(UniqueFd dir, UniqueFd events) : dir_(std::move(dir)), events_(std::move(events)) {}
+  ExecCgroup(std::string name, UniqueFd dir, UniqueFd events)
+      : name_(std::move(name)), dir_(std::move(dir)), events_(std::move(events)) {}
   int fd() const { return dir_.get(); }
+  const std::string& name() const { return name_; }
   bool populated() const;
-  void kill() const;
+  // A killed group is spent: the kernel kills whatever is started in it later.
+  void kill();
+  bool killed() const { return killed_; }
 
  private:
+  std::string name_;
   UniqueFd dir_;
   UniqueFd events_;
+  bool killed_ = false;
 };
 
 class CgroupPool {
@@ -33,9 +40,11 @@ class CgroupPool {
 
  private:
   std::unique_ptr<ExecCgroup> create();
+  void remove_spent();
 
   UniqueFd root_;
   std::vector<std::unique_ptr<ExecCgroup>> idle_;
+  std::vector<std::string> spent_;
   int created_ = 0;
 };
 

@@ -73,7 +73,7 @@ std::string header_block(const TarEntry& entry) {
   block.replace(257, 8, std::string_view("ustar\0" "00", 8));
   char sum[16];
   snprintf(sum, sizeof sum, "%06o", checksum(block.data()));
-  block.replace(kChecksum.offset, 8, std::string_view(sum, 6));
+  block.replace(kChecksum.offset, 6, std::string_view(sum, 6));
   block[kChecksum.offset + 6] = '\0';
   block[kChecksum.offset + 7] = ' ';
   return block;

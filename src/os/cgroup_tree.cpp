@@ -66,20 +66,28 @@ std::string file_of(const std::string& group, const char* name) { return group +
 
 }  // namespace
 
+Result<CgroupTree::Hierarchy> CgroupTree::open_hierarchy(const std::string& mount,
+                                                         const std::string& name) {
+  Hierarchy hierarchy;
+  ATOLL_ASSIGN(hierarchy.parent, open_dir_at(AT_FDCWD, mount.c_str()));
+  ATOLL_TRY(make_dir_at(hierarchy.parent.get(), name.c_str(), 0755));
+  ATOLL_ASSIGN(hierarchy.dir, open_dir_at(hierarchy.parent.get(), name.c_str()));
+  return hierarchy;
+}
+
 Result<CgroupTree> CgroupTree::open(const CgroupLayout& layout, const std::string& name) {
   CgroupTree tree;
   tree.mode_ = layout.mode;
+  tree.name_ = name;
   for (const CgroupMount& mount : layout.legacy) {
-    std::string path = mount.path + "/" + name;
-    ATOLL_TRY(make_dir_at(AT_FDCWD, path.c_str(), 0755));
-    ATOLL_ASSIGN(UniqueFd dir, open_dir_at(AT_FDCWD, path.c_str()));
-    tree.legacy_.push_back({std::move(dir), path, mount.controllers});
+    ATOLL_ASSIGN(Hierarchy hierarchy, open_hierarchy(mount.path, name));
+    hierarchy.controllers = mount.controllers;
+    tree.legacy_.push_back(std::move(hierarchy));
   }
   if (!layout.unified.empty()) {
-    std::string path = layout.unified + "/" + name;
-    ATOLL_TRY(make_dir_at(AT_FDCWD, path.c_str(), 0755));
-    ATOLL_ASSIGN(tree.unified_, open_dir_at(AT_FDCWD, path.c_str()));
-    tree.unified_path_ = path;
+    ATOLL_ASSIGN(Hierarchy hierarchy, open_hierarchy(layout.unified, name));
+    tree.unified_parent_ = std::move(hierarchy.parent);
+    tree.unified_ = std::move(hierarchy.dir);
     if (layout.mode == CgroupMode::Unified) {
       // Controllers must be switched on in the parent of every group that has limits.
       for (const char* controller : {"+memory", "+pids", "+cpu"}) {
@@ -241,8 +249,11 @@ std::vector<pid_t> CgroupTree::processes(const std::string& group) {
 }
 
 void CgroupTree::remove_tree() {
-  for (const Hierarchy& hierarchy : legacy_) rmdir(hierarchy.path.c_str());
-  if (!unified_path_.empty()) rmdir(unified_path_.c_str());
+  // By descriptor: the launcher's mount namespace does not have the host's paths.
+  for (const Hierarchy& hierarchy : legacy_) {
+    unlinkat(hierarchy.parent.get(), name_.c_str(), AT_REMOVEDIR);
+  }
+  if (unified_.valid()) unlinkat(unified_parent_.get(), name_.c_str(), AT_REMOVEDIR);
 }
 
 }  // namespace atl::os

@@ -58,17 +58,19 @@ class CgroupTree {
 
  private:
   struct Hierarchy {
+    UniqueFd parent;
     UniqueFd dir;
-    std::string path;
-    std::vector<std::string> controllers;
+    std::vector<std::string> controllers;  // empty for v2
   };
+  static Result<Hierarchy> open_hierarchy(const std::string& mount, const std::string& name);
   const Hierarchy* legacy_for(std::string_view controller) const;
   Result<void> write_legacy(std::string_view controller, const std::string& group,
                             const char* file, const std::string& value);
 
   CgroupMode mode_ = CgroupMode::Legacy;
+  std::string name_;
+  UniqueFd unified_parent_;
   UniqueFd unified_;
-  std::string unified_path_;
   bool unified_limits_ = false;
   std::vector<Hierarchy> legacy_;
 };

@@ -7,7 +7,6 @@
 #include <seccomp.h>
 #include <stdlib.h>
 
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -89,9 +88,7 @@ std::string describe_filter(std::span<const sock_filter> filter) {
   return out.str();
 }
 
-std::filesystem::path golden_path() {
-  return std::filesystem::path(__FILE__).parent_path() / "../../tests/data/seccomp_golden.txt";
-}
+constexpr const char* kGoldenPath = ATOLL_SOURCE_DIR "/tests/data/seccomp_golden.txt";
 
 std::vector<sock_filter> main_filter() {
   Result<std::vector<sock_filter>> filter = build_main_filter();
@@ -102,8 +99,8 @@ std::vector<sock_filter> main_filter() {
 #if defined(__x86_64__)
 TEST(SeccompFilter, GivesTheVerdictsOfTheGoldenTable) {
   const std::string actual = describe_filter(main_filter());
-  if (getenv("ATOLL_UPDATE_GOLDEN") != nullptr) std::ofstream(golden_path()) << actual;
-  std::ifstream file(golden_path());
+  if (getenv("ATOLL_UPDATE_GOLDEN") != nullptr) std::ofstream(kGoldenPath) << actual;
+  std::ifstream file(kGoldenPath);
   const std::string golden(std::istreambuf_iterator<char>(file), {});
   EXPECT_EQ(actual, golden);
 }

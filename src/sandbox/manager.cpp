@@ -165,6 +165,8 @@ Task<Result<SandboxPtr>> Manager::build(Spec spec) {
     auto created = co_await backend_.create(input_for(random_id("sandbox-"), spec));
     if (!created) co_return fail(std::move(created).error());
     handle = std::move(*created);
+    // It exists and somebody wants it: the next one should be there already.
+    if (poolable) pool_->warm(spec.template_name);
   }
   Record record;
   record.id = handle->session().id();
@@ -245,7 +247,7 @@ Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
   }
   ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(true));
   sandbox->record.status = Status::Paused;
-  sandbox->record.reason = "paused";
+  sandbox->record.reason.clear();
   co_return co_await save(*sandbox);
 }
 
@@ -292,7 +294,8 @@ Result<std::shared_ptr<SandboxSession>> Manager::session(Sandbox& sandbox) const
   }
   std::string what = "the sandbox is " + std::string(to_string(sandbox.record.status));
   if (!sandbox.record.reason.empty()) what += " (" + sandbox.record.reason + ")";
-  return fail(ErrorCode::InvalidState, what + "; start it first");
+  bool paused = sandbox.record.status == Status::Paused;
+  return fail(ErrorCode::InvalidState, what + (paused ? "; unpause it first" : "; start it first"));
 }
 
 void Manager::sandbox_ended(const EndedSandbox& ended) {

@@ -27,8 +27,9 @@ void Pool::warm(const std::string& template_name) {
 }
 
 std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
-  if (options_.target == 0) return nullptr;
-  Shelf& shelf = shelves_[template_name];
+  auto it = shelves_.find(template_name);
+  if (it == shelves_.end()) return nullptr;
+  Shelf& shelf = it->second;
   shelf.failures = 0;
   std::shared_ptr<SandboxHandle> handle;
   if (!shelf.ready.empty()) {

@@ -64,6 +64,13 @@ class Links(ProductCase):
         self.assertLess(box.runtime("DELETE", "/fs/dirlink?recursive=true").status, 300)
         box.sh("test ! -L /dirlink && test -s /d/target")
 
+    def test_F05_moving_a_link_moves_the_link(self):
+        box = self.sandbox("dev")
+        box.sh("mkdir /d && echo keep >/d/target && ln -s /d/target /d/link")
+        moved = box.runtime("POST", "/fs/move", {"from": "/d/link", "to": "/d/moved"})
+        self.assertLess(moved.status, 300, moved)
+        box.sh("test -L /d/moved && test ! -e /d/link && test -s /d/target")
+
     def test_links_of_the_agents_proc_lead_nowhere(self):
         box, secret = self.sandbox("dev"), product.unique("secret")
         canary = self.canary()
@@ -157,18 +164,22 @@ class Writes(ProductCase):
         box.run("mkdir", "/up")
         box.write("/up/file", b"old")
         body = json.dumps({"path": "/up/file", "content": "x" * 200000, "encoding": "utf8"}).encode()
-        head = f"POST /v1/sandboxes/{box.id}/runtime/files/write HTTP/1.1\r\nHost: x\r\n"
-        if product.API_KEY:
-            head += f"Authorization: Bearer {product.API_KEY}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        for cut in (0, 1, 1000, len(body) - 1):
-            connection = product.UnixConnection(10)
-            connection.connect()
-            connection.sock.sendall(head.encode() + body[:cut])
-            connection.close()
+        for method, route in (("POST", "/files/write"), ("PUT", "/fs/upload/up/file")):
+            for cut in (0, 1, 1000, len(body) - 1):
+                self.send_part(f"{method} /v1/sandboxes/{box.id}/runtime{route}", body, cut)
         self.assert_alive(box)
         self.assertEqual(box.read_bytes("/up/file"), b"old")
         product.wait_until(lambda: box.sh("ls -A /up").stdout == "file\n", 10, "no temporary files")
+
+    def send_part(self, request, body, size):
+        """Announces the whole body, sends the beginning and hangs up."""
+        head = f"{request} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        if product.API_KEY:
+            head += f"Authorization: Bearer {product.API_KEY}\r\n"
+        connection = product.UnixConnection(10)
+        connection.connect()
+        connection.sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:size])
+        connection.close()
 
     def test_F18_of_concurrent_writes_one_wins_whole(self):
         box = self.sandbox("dev")
@@ -223,3 +234,22 @@ class Writes(ProductCase):
             for step in (path, path.rsplit("/", 1)[0]):
                 owner = box.run("stat", "-c", "%u:%g", step).stdout.strip()
                 self.assertIn(owner, ("0:0", "1000:1000"), (profile, step))
+
+
+class Watches(ProductCase):
+    def test_F21_many_directories_renames_and_watchers_stay_bounded(self):
+        box = self.sandbox("dev", *product.SMALL)
+        box.sh("mkdir -p /w/{1..40}/{1..50}")
+        watchers = []
+        for _ in range(64):
+            connection = product.UnixConnection(10)
+            self.addCleanup(connection.close)
+            headers = {"Authorization": f"Bearer {product.API_KEY}"} if product.API_KEY else {}
+            path = f"/v1/sandboxes/{box.id}/runtime/fs/watch/w?recursive=true"
+            connection.request("GET", path, headers=headers)
+            watchers.append(connection)
+        statuses = [connection.getresponse().status for connection in watchers]
+        self.assertIn(200, statuses)  # the control: at least one is served
+        self.assertFalse({500, 502} & set(statuses), statuses)
+        box.sh("for i in {1..2000}; do mv /w/1 /w/x; mv /w/x /w/1; done", timeout=60)
+        self.assert_alive(box)  # nobody reads the 64 streams

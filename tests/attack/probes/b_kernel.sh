@@ -125,7 +125,7 @@ probe_B29() { denied "135 0x40000" "135 0x400000" "135 0x100400000"; }
 
 probe_B30() {
   grep -E '^Speculation_Store_Bypass:' /proc/self/status |
-    grep -vE 'force mitigated|not vulnerable|globally mitigated' 
+    grep -vE 'force mitigated|not vulnerable|globally mitigated'
   return 0
 }
 

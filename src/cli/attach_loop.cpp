@@ -1,0 +1,194 @@
+#include "cli/attach_loop.h"
+
+#include <errno.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/raw_terminal.h"
+#include "cli/terminal.h"
+
+namespace atl::cli {
+namespace {
+
+// Sockets that poll() calls writable take this much without blocking. A blocked send would wait for
+// a process that waits for us to read.
+constexpr size_t kInputChunk = 8 * 1024;
+// A pipe that poll() calls writable takes this much (PIPE_BUF) without blocking.
+constexpr size_t kPipeChunk = 4096;
+constexpr size_t kFileChunk = 256 * 1024;
+constexpr int kEventsInARow = 64;
+constexpr int kReconnects = 3;
+
+size_t output_chunk(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0) return kPipeChunk;
+  return S_ISREG(info.st_mode) || S_ISCHR(info.st_mode) ? kFileChunk : kPipeChunk;
+}
+
+class AttachLoop {
+ public:
+  AttachLoop(Client& client, SignalWatch& signals, const AttachSettings& settings,
+             Attachment attachment)
+      : client_(client),
+        signals_(signals),
+        settings_(settings),
+        attachment_(std::move(attachment)),
+        reading_input_(settings.input),
+        chunk_{output_chunk(STDOUT_FILENO), output_chunk(STDERR_FILENO)} {}
+
+  Result<AttachEnd> run() {
+    if (settings_.terminal) ATOLL_TRY(forward_size());
+    while (!end_) {
+      auto done = step();
+      if (!done) ATOLL_TRY(reconnect(std::move(done).error()));
+    }
+    return *end_;
+  }
+
+ private:
+  Result<void> step() {
+    short wanted = POLLIN;
+    if (!input_.empty()) wanted |= POLLOUT;
+    bool read_input = reading_input_ && input_.empty();
+    pollfd polled[] = {{signals_.fd(), POLLIN, 0},
+                       {attachment_.fd(), wanted, 0},
+                       {read_input ? STDIN_FILENO : -1, POLLIN, 0}};
+    int ready = poll(polled, 3, attachment_.pending() ? 0 : -1);
+    if (ready < 0 && errno != EINTR) return fail_errno("poll");
+    ATOLL_TRY(handle_signals());
+    if (ready < 0) return {};
+    if (polled[2].revents != 0) ATOLL_TRY(read_standard_input());
+    if (polled[1].revents & POLLOUT) ATOLL_TRY(send_input());
+    return receive();
+  }
+
+  Result<void> receive() {
+    for (int i = 0; i < kEventsInARow && !end_; i++) {
+      ATOLL_ASSIGN(std::optional<ProcessEvent> event, attachment_.try_next());
+      if (!event) return {};
+      reconnects_ = 0;
+      ATOLL_TRY(handle(*event));
+    }
+    return {};
+  }
+
+  Result<void> handle(const ProcessEvent& event) {
+    bool to_stdout = event.stream == Stream::Stdout;
+    uint64_t& offset = to_stdout ? offsets_.stdout_offset : offsets_.stderr_offset;
+    switch (event.kind) {
+      case ProcessEvent::Kind::Exited:
+        end_ = AttachEnd{AttachEnd::Kind::Exited, event.process.exit_code};
+        return {};
+      case ProcessEvent::Kind::Lost:
+        offset += event.lost;
+        fmt::print(stderr, "atoll: {} bytes of {} were lost (they came faster than read)\n",
+                   event.lost, to_stdout ? "output" : "error output");
+        return {};
+      case ProcessEvent::Kind::Output:
+        offset += event.data.size();
+        return write_output(to_stdout ? STDOUT_FILENO : STDERR_FILENO, event.data);
+    }
+    return {};
+  }
+
+  // Signals are seen also while whoever reads our output does not read.
+  Result<void> write_output(int fd, std::string_view data) {
+    while (!data.empty() && !end_) {
+      pollfd polled[] = {{signals_.fd(), POLLIN, 0}, {fd, POLLOUT, 0}};
+      if (poll(polled, 2, -1) < 0 && errno != EINTR) return fail_errno("poll");
+      ATOLL_TRY(handle_signals());
+      if (polled[1].revents == 0) continue;
+      size_t most = chunk_[fd == STDOUT_FILENO ? 0 : 1];
+      ssize_t written = write(fd, data.data(), std::min(data.size(), most));
+      if (written >= 0) {
+        data.remove_prefix(static_cast<size_t>(written));
+      } else if (errno == EPIPE) {
+        // Nobody reads what goes to standard error: that is no reason to end.
+        if (fd == STDERR_FILENO) return {};
+        end_ = AttachEnd{AttachEnd::Kind::NoReader, 128 + SIGPIPE};
+      } else if (errno != EINTR && errno != EAGAIN) {
+        // Full disk or a terminal that is gone: not a broken connection, so not to be retried.
+        output_failed_ = true;
+        return fail_errno("write", fd == STDOUT_FILENO ? "standard output" : "standard error");
+      }
+    }
+    return {};
+  }
+
+  Result<void> read_standard_input() {
+    input_.resize(kInputChunk);
+    ssize_t got = read(STDIN_FILENO, input_.data(), input_.size());
+    input_.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    if (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN))) return {};
+    // A terminal that was closed reads as EIO: the end, too.
+    reading_input_ = false;
+    return attachment_.end_input();
+  }
+
+  Result<void> send_input() {
+    auto sent = attachment_.write_input(input_);
+    if (sent) input_.clear();
+    return sent;
+  }
+
+  Result<void> handle_signals() {
+    while (std::optional<int> number = signals_.next()) {
+      if (*number == SIGWINCH) {
+        if (settings_.terminal) ATOLL_TRY(forward_size());
+        continue;
+      }
+      // On a terminal the keys do this; a signal means that the terminal or the program must go.
+      bool last = settings_.terminal || forwarded_;
+      forwarded_ = true;
+      auto sent = attachment_.signal(settings_.terminal ? "SIGHUP" : name_of(*number));
+      if (last) end_ = AttachEnd{AttachEnd::Kind::Detached, 128 + *number};
+      if (!last) ATOLL_TRY(std::move(sent));
+    }
+    return {};
+  }
+
+  static std::string name_of(int number) { return std::string("SIG") + sigabbrev_np(number); }
+
+  Result<void> forward_size() {
+    TerminalSize size = terminal_size(isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : STDOUT_FILENO);
+    return attachment_.resize(size.cols, size.rows);
+  }
+
+  Result<void> reconnect(Error cause) {
+    bool broken = cause.code() == ErrorCode::Unavailable || cause.code() == ErrorCode::Cancelled;
+    if (output_failed_ || !broken || ++reconnects_ > kReconnects) return fail(std::move(cause));
+    auto again = client_.attach(settings_.sandbox, settings_.process.pid, offsets_);
+    if (!again) return fail(std::move(again).error());
+    attachment_ = std::move(*again);
+    return {};
+  }
+
+  Client& client_;
+  SignalWatch& signals_;
+  const AttachSettings& settings_;
+  Attachment attachment_;
+  bool reading_input_;
+  size_t chunk_[2];
+  std::string input_;  // read, not sent yet
+  OutputOffsets offsets_;
+  int reconnects_ = 0;
+  bool forwarded_ = false;
+  bool output_failed_ = false;
+  std::optional<AttachEnd> end_;
+};
+
+}  // namespace
+
+Result<AttachEnd> attach_streams(Client& client, SignalWatch& signals,
+                                 const AttachSettings& settings) {
+  ATOLL_ASSIGN(Attachment attachment, client.attach(settings.sandbox, settings.process.pid));
+  std::optional<RawTerminal> raw;
+  if (settings.terminal && settings.input) raw.emplace();
+  return AttachLoop(client, signals, settings, std::move(attachment)).run();
+}
+
+}  // namespace atl::cli

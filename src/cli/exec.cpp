@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "cli/exec_options.h"
+#include "cli/report.h"
+#include "cli/terminal.h"
+#include "cli/units.h"
+
+namespace atl::cli {
+namespace {
+
+// Programs choose their colours and key codes by these.
+void pass_terminal_kind(SpawnRequest& request) {
+  for (const char* name : {"TERM", "COLORTERM"}) {
+    const char* value = getenv(name);
+    if (value != nullptr && *value != '\0') request.env.try_emplace(name, value);
+  }
+  request.env.try_emplace("TERM", "xterm-256color");
+}
+
+SpawnRequest to_request(const ExecOptions& options) {
+  SpawnRequest request;
+  request.argv = options.command;
+  request.env = options.env;
+  request.cwd = options.cwd;
+  request.user = options.user;
+  request.timeout = options.timeout;
+  request.stdin_open = options.interactive;
+  request.pty = options.terminal;
+  if (options.terminal) {
+    TerminalSize size = terminal_size(isatty(STDIN_FILENO) == 1 ? STDIN_FILENO : STDOUT_FILENO);
+    request.cols = size.cols;
+    request.rows = size.rows;
+    pass_terminal_kind(request);
+  }
+  return request;
+}
+
+int run_exec(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
+  auto client = make_client(globals);
+  if (!client) return report(client.error(), globals.url);
+  SignalWatch signals;
+  auto end = exec_in(*client, signals, sandbox, options);
+  if (!end) return report_start(end.error(), options.command[0], client->url());
+  if (end->kind == AttachEnd::Kind::NoReader) {
+    // What SIGPIPE would have done to a local command.
+    [[maybe_unused]] auto ignored = client->kill(sandbox, end->pid, "SIGPIPE");
+  }
+  if (end->kind == AttachEnd::Kind::Detached && !options.terminal) {
+    fmt::print(stderr, "atoll: detached from process {} (end it with 'atoll kill {} {}')\n",
+               end->pid, sandbox, end->pid);
+  }
+  return end->exit_code;
+}
+
+}  // namespace
+
+Option env_flag(std::map<std::string, std::string>& env) {
+  ReadValue read = [&env](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(auto pair, parse_assignment(text));
+    env[pair.first] = pair.second;
+    return {};
+  };
+  return {"-e,--env", "KEY=VALUE", "set an environment variable (repeatable)", read};
+}
+
+std::vector<Option> exec_flags(ExecOptions& options) {
+  ReadValue read_timeout = [&options](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(options.timeout, parse_duration(text));
+    return {};
+  };
+  return {
+      {"-i,--interactive", "", "forward standard input", &options.interactive},
+      {"-t,--tty", "", "give the command a terminal", &options.terminal},
+      env_flag(options.env),
+      {"-w,--cwd", "DIR", "where it runs (default: /workspace)", &options.cwd},
+      {"-u,--user", "USER", "who it runs as", &options.user},
+      {"--timeout", "TIME", "kill it after this time, with exit code 124", read_timeout},
+  };
+}
+
+Result<ExecEnd> exec_in(Client& client, SignalWatch& signals, const std::string& sandbox,
+                        const ExecOptions& options) {
+  AttachSettings settings;
+  settings.sandbox = sandbox;
+  settings.input = options.interactive;
+  settings.terminal = options.terminal;
+  ATOLL_ASSIGN(settings.process, client.spawn(sandbox, to_request(options)));
+  ATOLL_ASSIGN(AttachEnd end, attach_streams(client, signals, settings));
+  return ExecEnd{end.exit_code, end.kind, settings.process.pid};
+}
+
+Command exec_command() {
+  struct State {
+    std::string sandbox;
+    ExecOptions options;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "exec";
+  command.summary = "Run a command in a sandbox; the exit code is the command's";
+  command.examples = {"atoll exec web -- sh -c 'echo hi; exit 3'",
+                      "atoll exec -it web -- bash",
+                      "tar c . | atoll exec -i web -- tar x -C /workspace",
+                      "atoll exec -u nobody -e A=1 --timeout 30s web -- ./task"};
+  command.options = exec_flags(state->options);
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.rest = &state->options.command;
+  command.rest_name = "COMMAND [ARG...]";
+  command.run = [state](const Globals& globals) {
+    if (state->options.command.empty()) {
+      return report_usage("no command to run (write it after '--': atoll exec " + state->sandbox +
+                          " -- ls)");
+    }
+    return run_exec(globals, state->sandbox, state->options);
+  };
+  return command;
+}
+
+}  // namespace atl::cli

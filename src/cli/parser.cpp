@@ -1,0 +1,160 @@
+// The one file that knows CLI11: it is slow to compile. It sees options and arguments only; the
+// command to run in a sandbox is cut off before, so that no byte of it is interpreted.
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <optional>
+
+#include "cli/arguments.h"
+#include "cli/command.h"
+#include "cli/completion.h"
+#include "cli/report.h"
+#include "cli/units.h"
+
+namespace atl::cli {
+namespace {
+
+// CLI11 wants to hear of bad values by exceptions with its own words; we keep ours aside.
+class Failures {
+ public:
+  void keep(const std::string& flag, const Result<void>& result) {
+    if (!result && !first_) first_ = flag + ": " + result.error().message();
+  }
+  const std::optional<std::string>& first() const { return first_; }
+
+ private:
+  std::optional<std::string> first_;
+};
+
+Result<void> store_number(const std::string& text, unsigned* into) {
+  ATOLL_ASSIGN(*into, parse_count(text));
+  return {};
+}
+
+Result<void> store(const Slot& slot, const std::vector<std::string>& texts) {
+  for (const std::string& text : texts) {
+    if (const auto* read = std::get_if<ReadValue>(&slot)) ATOLL_TRY((*read)(text));
+    if (auto* const* into = std::get_if<std::string*>(&slot)) **into = text;
+    if (auto* const* into = std::get_if<std::vector<std::string>*>(&slot)) (*into)->push_back(text);
+    if (auto* const* into = std::get_if<unsigned*>(&slot)) ATOLL_TRY(store_number(text, *into));
+    if (auto* const* into = std::get_if<int*>(&slot)) {
+      unsigned value = 0;
+      ATOLL_TRY(store_number(text, &value));
+      **into = static_cast<int>(value);
+    }
+  }
+  return {};
+}
+
+bool repeats(const Slot& slot) {
+  return std::holds_alternative<std::vector<std::string>*>(slot) ||
+         std::holds_alternative<ReadValue>(slot);
+}
+
+Result<void> check_choice(const Option& option, const std::vector<std::string>& texts) {
+  if (option.choices.empty()) return {};
+  for (const std::string& text : texts) {
+    bool known = std::find(option.choices.begin(), option.choices.end(), text) !=
+                 option.choices.end();
+    if (known) continue;
+    return fail(ErrorCode::InvalidArgument,
+                "'" + text + "' is not one of " + CLI::detail::join(option.choices, ", "));
+  }
+  return {};
+}
+
+void add_option(CLI::App& app, const Option& option, Failures& failures) {
+  if (option.value.empty()) {
+    app.add_flag(option.flags, *std::get<bool*>(option.slot), option.help);
+    return;
+  }
+  CLI::callback_t take = [&option, &failures](const CLI::results_t& texts) {
+    failures.keep(long_name(option), check_choice(option, texts));
+    failures.keep(long_name(option), store(option.slot, texts));
+    return true;
+  };
+  CLI::Option* added = app.add_option(option.flags, take, option.help);
+  if (repeats(option.slot)) added->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_argument(CLI::App& app, const Argument& argument, Failures& failures) {
+  CLI::callback_t take = [&argument, &failures](const CLI::results_t& texts) {
+    failures.keep(argument.name, store(argument.slot, texts));
+    return true;
+  };
+  CLI::Option* added = app.add_option(argument.name, take, argument.help);
+  added->required(argument.required);
+  if (std::holds_alternative<std::vector<std::string>*>(argument.slot)) {
+    added->expected(argument.required ? 1 : 0, CLI::detail::expected_max_vector_size);
+  }
+}
+
+void build(CLI::App& app, const Command& command, Failures& failures) {
+  for (const Option& option : command.options) add_option(app, option, failures);
+  for (const Argument& argument : command.arguments) add_argument(app, argument, failures);
+  for (const Command& below : command.commands) {
+    CLI::App* added = app.add_subcommand(below.name, below.summary);
+    added->fallthrough();
+    build(*added, below, failures);
+  }
+}
+
+std::string command_name(const std::vector<const Command*>& path) {
+  std::string name;
+  for (const Command* command : path) name += (name.empty() ? "" : " ") + command->name;
+  return name;
+}
+
+int usage_failure(const std::vector<const Command*>& path, const std::string& what) {
+  return report_usage(what + " (see '" + command_name(path) + " --help')");
+}
+
+// CLI11's sentences, made into ours.
+std::string parse_failure(const CLI::ParseError& error, const CutCommandLine& cut) {
+  constexpr std::string_view kExtras = "The following arguments were not expected: ";
+  constexpr std::string_view kExtra = "The following argument was not expected: ";
+  std::string text = error.what();
+  for (std::string_view prefix : {kExtras, kExtra}) {
+    if (text.starts_with(prefix)) text = "unexpected argument " + text.substr(prefix.size());
+  }
+  bool verb_missing = !cut.path.back()->commands.empty();
+  if (verb_missing && !cut.unknown.empty()) text = "there is no command '" + cut.unknown + "'";
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+std::string long_name(const Option& option) {
+  size_t at = option.flags.find("--");
+  return at == option.flags.npos ? option.flags : option.flags.substr(at);
+}
+
+int run_command_line(const Command& root, Globals& globals, int argc, char** argv) {
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "__complete") {
+    words.erase(words.begin());
+    for (const std::string& word : complete_words(root, words)) print_out(word + "\n");
+    return 0;
+  }
+  CutCommandLine cut = cut_command_line(root, words);
+  Failures failures;
+  CLI::App app;
+  build(app, root, failures);
+  std::reverse(cut.words.begin(), cut.words.end());  // as CLI11 wants them
+  try {
+    app.parse(cut.words);
+  } catch (const CLI::CallForHelp&) {
+    print_out(help_text(root, cut.path));
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return usage_failure(cut.path, parse_failure(error, cut));
+  }
+  if (failures.first()) return usage_failure(cut.path, *failures.first());
+  const Command& command = *cut.path.back();
+  if (command.rest != nullptr) *command.rest = cut.rest;
+  if (command.run) return command.run(globals);
+  print_out(help_text(root, cut.path));
+  return cut.path.size() == 1 ? 0 : kUsageError;
+}
+
+}  // namespace atl::cli
