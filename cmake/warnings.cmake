@@ -10,6 +10,10 @@ target_compile_definitions(atoll_options INTERFACE
 target_include_directories(atoll_options INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 
+if(ATOLL_FUZZ)
+  # Without this in the libraries the fuzzer is blind to the code it is meant to explore.
+  target_compile_options(atoll_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 if(ATOLL_SANITIZE)
   target_compile_options(atoll_options INTERFACE -fsanitize=${ATOLL_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(atoll_options INTERFACE -fsanitize=${ATOLL_SANITIZE})

@@ -45,7 +45,10 @@ Result<void> read_resources(JsonObjectReader& reader, Limits& limits) {
     if (*memory < 8) return fail(bad("resources.memoryMB", "a sandbox needs at least 8 MB of memory"));
     limits.memory_bytes = static_cast<uint64_t>(*memory * (1 << 20));
   }
-  if (disk) limits.disk_bytes = static_cast<uint64_t>(*disk * (1 << 30));
+  if (disk) {
+    if (*disk < 0.0625) return fail(bad("resources.diskGB", "a disk has at least 0.0625 GB (64 MB)"));
+    limits.disk_bytes = static_cast<uint64_t>(*disk * (1 << 30));
+  }
   if (pids) limits.pids = static_cast<uint32_t>(*pids);
   return {};
 }
@@ -112,11 +115,6 @@ Result<sandbox::Spec> read_spec(const Context& context, const http::JsonDocument
   spec.idempotency_key = key.value_or("");
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
   spec.from_pool = pool.value_or(true);
-  if (spec.limits.disk_bytes != 0) {
-    return fail(Error(ErrorCode::NotSupported,
-                      "this host has no way yet to limit a sandbox's disk; leave diskGB out")
-                    .with_field("resources.diskGB"));
-  }
   return spec;
 }
 

@@ -48,13 +48,14 @@ Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   ATOLL_ASSIGN(UniqueFd sockets,
                os::open_dir_at(AT_FDCWD, (config.run_dir + "/agents").c_str()));
   ATOLL_ASSIGN(std::vector<sock_filter> filter, build_main_filter());
+  ATOLL_ASSIGN(DiskImages disks, DiskImages::open());
   ATOLL_TRY(
       enter_minimal_mounts(config.run_dir + "/launcher", config.data_dir, config.agent));
   ATOLL_ASSIGN(UniqueFd data, os::open_dir_at(AT_FDCWD, kDataDir));
   ATOLL_ASSIGN(UniqueFd trash_dir, os::open_dir_at(data.get(), "trash"));
   ATOLL_ASSIGN(Trash trash, Trash::open(std::move(trash_dir)));
   std::unique_ptr<Launcher> launcher(
-      new Launcher(std::move(config), std::move(cgroups), std::move(trash)));
+      new Launcher(std::move(config), std::move(cgroups), std::move(disks), std::move(trash)));
   ATOLL_ASSIGN(launcher->layers_dir_, os::open_dir_at(data.get(), "layers"));
   ATOLL_ASSIGN(launcher->sandboxes_dir_, os::open_dir_at(data.get(), "sandboxes"));
   launcher->sockets_dir_ = std::move(sockets);
@@ -63,9 +64,10 @@ Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   return launcher;
 }
 
-Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, Trash trash)
+Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, DiskImages disks, Trash trash)
     : config_(std::move(config)),
       cgroups_(std::move(cgroups)),
+      disks_(std::move(disks)),
       trash_(std::move(trash)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       next_block_(os::kFirstIdBlock),
@@ -206,7 +208,9 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
                   .sandbox = request.sandbox,
                   .mount_mapping = slot.mount_mapping.get(),
                   .id_base = slot.id_base,
-                  .ephemeral = request.ephemeral};
+                  .ephemeral = request.ephemeral,
+                  .disk_bytes = request.limits.disk_bytes,
+                  .disks = &disks_};
   ATOLL_ASSIGN(UniqueFd rootfs, mount_rootfs(plan));
   int64_t mounted = os::monotonic_us();
   ATOLL_TRY(attach_rootfs(slot.pidfd.get(), rootfs, request.sandbox));

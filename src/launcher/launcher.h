@@ -13,6 +13,7 @@
 
 #include "launcher/builder.h"
 #include "launcher/config.h"
+#include "launcher/disk.h"
 #include "launcher/slot.h"
 #include "launcher/trash.h"
 #include "os/cgroup_tree.h"
@@ -27,7 +28,7 @@ class Launcher {
   void run();
 
  private:
-  Launcher(LauncherConfig config, os::CgroupTree cgroups, Trash trash);
+  Launcher(LauncherConfig config, os::CgroupTree cgroups, DiskImages disks, Trash trash);
 
   struct PendingBuild {
     uint32_t id;
@@ -73,6 +74,7 @@ class Launcher {
 
   LauncherConfig config_;
   os::CgroupTree cgroups_;
+  DiskImages disks_;
   Trash trash_;
   UniqueFd epoll_;
   UniqueFd layers_dir_;

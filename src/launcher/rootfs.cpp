@@ -16,17 +16,25 @@
 namespace atl::launcher {
 namespace {
 
-Result<UniqueFd> mapped_clone(int dir, const std::string& name, int mapping, bool read_only) {
-  ATOLL_ASSIGN(UniqueFd source, os::open_beneath(dir, name.c_str(), O_PATH | O_DIRECTORY));
-  UniqueFd tree =
-      os::open_tree(source.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
-  if (!tree.valid()) return fail_errno("open_tree", name);
+enum class Access { ReadOnly, ReadWrite };
+
+Result<void> map_ids(const UniqueFd& tree, int mapping, Access access, const std::string& name) {
   mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_IDMAP | (read_only ? MOUNT_ATTR_RDONLY : 0u);
+  attributes.attr_set = MOUNT_ATTR_IDMAP;
+  if (access == Access::ReadOnly) attributes.attr_set |= MOUNT_ATTR_RDONLY;
   attributes.userns_fd = static_cast<uint64_t>(mapping);
   if (os::mount_setattr(tree.get(), "", AT_EMPTY_PATH, attributes) != 0) {
     return fail_errno("map the ids of", name);
   }
+  return {};
+}
+
+Result<UniqueFd> mapped_clone(int dir, const std::string& name, int mapping, Access access) {
+  ATOLL_ASSIGN(UniqueFd source, os::open_beneath(dir, name.c_str(), O_PATH | O_DIRECTORY));
+  UniqueFd tree =
+      os::open_tree(source.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+  if (!tree.valid()) return fail_errno("open_tree", name);
+  ATOLL_TRY(map_ids(tree, mapping, access, name));
   return tree;
 }
 
@@ -41,12 +49,23 @@ Result<void> make_owned_dir(int dir, const char* name) {
   return {};
 }
 
-Result<void> make_writable_dirs(const RootfsPlan& plan) {
+// The file system that holds `upper` and `work`, mapped.
+Result<UniqueFd> writable_tree(const RootfsPlan& plan) {
   ATOLL_TRY(make_owned_dir(plan.sandboxes_dir, plan.sandbox.c_str()));
   ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(),
                                               O_RDONLY | O_DIRECTORY));
-  ATOLL_TRY(make_owned_dir(dir.get(), "upper"));
-  return make_owned_dir(dir.get(), "work");
+  UniqueFd disk;
+  if (plan.disk_bytes != 0) {
+    ATOLL_ASSIGN(disk, plan.disks->mount(dir.get(), plan.disk_bytes));
+  }
+  int place = plan.disk_bytes != 0 ? disk.get() : dir.get();
+  ATOLL_TRY(make_owned_dir(place, "upper"));
+  ATOLL_TRY(make_owned_dir(place, "work"));
+  if (plan.disk_bytes == 0) {
+    return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
+  }
+  ATOLL_TRY(map_ids(disk, plan.mount_mapping, Access::ReadWrite, plan.sandbox));
+  return disk;
 }
 
 // Overlayfs acts on its layers as whoever mounts it. That must be an id the mapped layers know, or
@@ -92,17 +111,15 @@ Result<UniqueFd> subdirectory(const UniqueFd& tree, const char* name) {
 }  // namespace
 
 Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
-  ATOLL_TRY(make_writable_dirs(plan));
+  ATOLL_ASSIGN(UniqueFd own, writable_tree(plan));
   UniqueFd context = os::fsopen("overlay");
   if (!context.valid()) return fail_errno("fsopen", "overlay");
   std::vector<UniqueFd> keep;  // until the mount is made
   for (const std::string& layer : plan.layers) {
-    ATOLL_ASSIGN(UniqueFd lower, mapped_clone(plan.layers_dir, layer, plan.mount_mapping, true));
+    ATOLL_ASSIGN(UniqueFd lower, mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly));
     ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
     keep.push_back(std::move(lower));
   }
-  ATOLL_ASSIGN(UniqueFd own,
-               mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, false));
   ATOLL_ASSIGN(UniqueFd upper, subdirectory(own, "upper"));
   ATOLL_ASSIGN(UniqueFd work, subdirectory(own, "work"));
   ATOLL_TRY(set_layer(context.get(), "upperdir", upper.get()));

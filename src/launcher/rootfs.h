@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "launcher/disk.h"
 
 namespace atl::launcher {
 
@@ -19,6 +20,8 @@ struct RootfsPlan {
   int mount_mapping = -1;
   uint32_t id_base = 0;
   bool ephemeral = false;
+  uint64_t disk_bytes = 0;      // 0: on the data directory's own file system
+  DiskImages* disks = nullptr;  // needed where disk_bytes is not 0
 };
 
 // Creates the sandbox's writable directories where they are missing and returns the overlay,
