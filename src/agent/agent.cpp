@@ -258,9 +258,8 @@ Result<void> Agent::signal(const wire::SignalRequest& request) {
 }
 
 void Agent::reap_children() {
-  signalfd_siginfo drained;
-  while (read(signal_fd_.get(), &drained, sizeof drained) > 0) {
-  }
+  signalfd_siginfo drained;  // equal signals do not queue: one read takes all there is
+  (void)!read(signal_fd_.get(), &drained, sizeof drained);
   for (;;) {
     int status = 0;
     rusage usage{};
@@ -271,9 +270,9 @@ void Agent::reap_children() {
     uint64_t cpu_us = static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
                       static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     process->ended(status, cpu_us);
-    // Background children keep the cgroup; it comes back when a kill or their end empties it.
+    // Background children keep the group: a later kill of this process must still reach them.
     if (process->cgroup != nullptr && !process->cgroup->populated()) {
-      cgroups_.release(std::move(process->cgroup));
+      cgroups_.release_empty(std::move(process->cgroup));
     }
   }
 }

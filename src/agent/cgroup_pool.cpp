@@ -38,11 +38,15 @@ std::unique_ptr<ExecCgroup> CgroupPool::create() {
 std::unique_ptr<ExecCgroup> CgroupPool::acquire() {
   if (!root_.valid()) return nullptr;
   if (!spent_.empty()) remove_spent();
-  for (size_t i = idle_.size(); i > 0; i--) {
-    // A process killed a moment ago may still be counted.
-    if (idle_[i - 1]->populated()) continue;
-    auto group = std::move(idle_[i - 1]);
-    idle_.erase(idle_.begin() + static_cast<ptrdiff_t>(i - 1));
+  if (!empty_.empty()) {
+    auto group = std::move(empty_.back());
+    empty_.pop_back();
+    return group;
+  }
+  for (size_t i = 0; i < crowded_.size(); i++) {
+    if (crowded_[i]->populated()) continue;
+    auto group = std::move(crowded_[i]);
+    crowded_.erase(crowded_.begin() + static_cast<ptrdiff_t>(i));
     return group;
   }
   return create();
@@ -53,7 +57,15 @@ void CgroupPool::release(std::unique_ptr<ExecCgroup> group) {
   if (group->killed()) {
     spent_.push_back(group->name());
   } else {
-    idle_.push_back(std::move(group));
+    (group->populated() ? crowded_ : empty_).push_back(std::move(group));
+  }
+}
+
+void CgroupPool::release_empty(std::unique_ptr<ExecCgroup> group) {
+  if (group->killed()) {
+    release(std::move(group));
+  } else {
+    empty_.push_back(std::move(group));
   }
 }
 

@@ -37,13 +37,16 @@ class CgroupPool {
   // Null where cgroups are not to be had; the command then runs in the sandbox's own.
   std::unique_ptr<ExecCgroup> acquire();
   void release(std::unique_ptr<ExecCgroup> group);
+  // Same, where the caller has just seen that nothing is left in it.
+  void release_empty(std::unique_ptr<ExecCgroup> group);
 
  private:
   std::unique_ptr<ExecCgroup> create();
   void remove_spent();
 
   UniqueFd root_;
-  std::vector<std::unique_ptr<ExecCgroup>> idle_;
+  std::vector<std::unique_ptr<ExecCgroup>> empty_;
+  std::vector<std::unique_ptr<ExecCgroup>> crowded_;  // with processes that outlived their command
   std::vector<std::string> spent_;
   int created_ = 0;
 };

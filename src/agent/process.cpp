@@ -1,6 +1,7 @@
 #include "agent/process.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -22,13 +23,30 @@ void OutputPipe::close() {
   fd_.reset();
 }
 
-bool OutputPipe::read_some() {
+// Most commands print nothing on one of their streams: the log allocates only for bytes that came.
+ssize_t OutputPipe::read_first() {
+  static char scratch[4096];
+  ssize_t size = read(fd_.get(), scratch, sizeof scratch);
+  for (ssize_t at = 0; at < size;) {
+    std::span<char> space = log.prepare();
+    size_t part = std::min(space.size(), static_cast<size_t>(size - at));
+    memcpy(space.data(), scratch + at, part);
+    log.commit(part);
+    at += static_cast<ssize_t>(part);
+  }
+  return size;
+}
+
+ssize_t OutputPipe::read_more() {
   std::span<char> space = log.prepare();
   ssize_t size = read(fd_.get(), space.data(), space.size());
-  if (size > 0) {
-    log.commit(static_cast<size_t>(size));
-    return true;
-  }
+  if (size > 0) log.commit(static_cast<size_t>(size));
+  return size;
+}
+
+bool OutputPipe::read_some() {
+  ssize_t size = log.end() == 0 ? read_first() : read_more();
+  if (size > 0) return true;
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   close();  // end of file; EIO is how a terminal says it
   return false;

@@ -36,6 +36,8 @@ class OutputPipe : public Watcher {
 
  private:
   bool read_some();
+  ssize_t read_first();
+  ssize_t read_more();
 
   Process& owner_;
   EventLoop& loop_;

@@ -83,6 +83,8 @@ class AttachLoop {
       case ProcessEvent::Kind::Exited:
         end_ = AttachEnd{AttachEnd::Kind::Exited, event.process.exit_code};
         return {};
+      case ProcessEvent::Kind::Refused:  // its input is closed, or it has just ended
+        return {};
       case ProcessEvent::Kind::Lost:
         offset += event.lost;
         fmt::print(stderr, "atoll: {} bytes of {} were lost (they came faster than read)\n",

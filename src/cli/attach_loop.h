@@ -18,8 +18,8 @@ struct AttachSettings {
 struct AttachEnd {
   enum class Kind {
     Exited,
-    Detached,   // asked to stop watching; the process may still be running
-    NoReader,   // our standard output is closed
+    Detached,  // asked to stop watching; the process may still be running
+    NoReader,  // our standard output is closed
   };
   Kind kind = Kind::Exited;
   int exit_code = 0;

@@ -22,8 +22,8 @@ struct Globals {
 // Reads one value; its error becomes "--flag: ...". For options that repeat it is called for each.
 using ReadValue = std::function<Result<void>(const std::string& text)>;
 // Where a value goes. A vector and a ReadValue take an option that repeats.
-using Slot = std::variant<bool*, std::string*, unsigned*, int*, std::vector<std::string>*,
-                          ReadValue>;
+using Slot =
+    std::variant<bool*, std::string*, unsigned*, int*, std::vector<std::string>*, ReadValue>;
 
 struct Option {
   std::string flags;  // "-e,--env"

@@ -101,8 +101,7 @@ Command exec_command() {
   Command command;
   command.name = "exec";
   command.summary = "Run a command in a sandbox; the exit code is the command's";
-  command.examples = {"atoll exec web -- sh -c 'echo hi; exit 3'",
-                      "atoll exec -it web -- bash",
+  command.examples = {"atoll exec web -- sh -c 'echo hi; exit 3'", "atoll exec -it web -- bash",
                       "tar c . | atoll exec -i web -- tar x -C /workspace",
                       "atoll exec -u nobody -e A=1 --timeout 30s web -- ./task"};
   command.options = exec_flags(state->options);

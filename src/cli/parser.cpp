@@ -54,8 +54,8 @@ bool repeats(const Slot& slot) {
 Result<void> check_choice(const Option& option, const std::vector<std::string>& texts) {
   if (option.choices.empty()) return {};
   for (const std::string& text : texts) {
-    bool known = std::find(option.choices.begin(), option.choices.end(), text) !=
-                 option.choices.end();
+    bool known =
+        std::find(option.choices.begin(), option.choices.end(), text) != option.choices.end();
     if (known) continue;
     return fail(ErrorCode::InvalidArgument,
                 "'" + text + "' is not one of " + CLI::detail::join(option.choices, ", "));

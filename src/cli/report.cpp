@@ -15,9 +15,7 @@ namespace {
 
 bool is_socket(std::string_view url) { return url.starts_with("unix:"); }
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != text.npos;
-}
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
 // What failed before a server could say anything.
 std::string explain_connection(const Error& error, std::string_view url) {
@@ -137,8 +135,8 @@ int start_exit_code(const Error& error) {
 int report_start(const Error& error, const std::string& command, std::string_view url) {
   int code = start_exit_code(error);
   if (code == kNotFound) {
-    print_line(fmt::format("{}: command not found in the sandbox (check the name and PATH)",
-                           command));
+    print_line(
+        fmt::format("{}: command not found in the sandbox (check the name and PATH)", command));
   } else if (code == kNotExecutable) {
     print_line(fmt::format("{}: cannot be executed: {} (check its mode and format)", command,
                            error.message()));
@@ -166,8 +164,10 @@ std::string indent_json(std::string_view json) {
     char c = json[i];
     if (in_string) {
       out.push_back(c);
-      if (c == '\\' && i + 1 < json.size()) out.push_back(json[++i]);
-      else if (c == '"') in_string = false;
+      if (c == '\\' && i + 1 < json.size())
+        out.push_back(json[++i]);
+      else if (c == '"')
+        in_string = false;
       continue;
     }
     bool opens = c == '{' || c == '[';

@@ -20,7 +20,8 @@ CreateRequest to_request(const RunOptions& options) {
   CreateRequest request = options.sandbox;
   request.ephemeral = true;
   auto timeout = options.exec.timeout;
-  if (timeout.count() != 0) request.max_lifetime = std::chrono::ceil<std::chrono::seconds>(timeout) + kGrace;
+  if (timeout.count() != 0)
+    request.max_lifetime = std::chrono::ceil<std::chrono::seconds>(timeout) + kGrace;
   return request;
 }
 
@@ -48,17 +49,18 @@ Command run_command() {
   Command command;
   command.name = "run";
   command.summary = "Run a command in a new sandbox and remove it afterwards";
-  command.examples = {"atoll run -- python3 -c 'print(6*7)'",
-                      "atoll run -it -- bash",
+  command.examples = {"atoll run -- python3 -c 'print(6*7)'", "atoll run -it -- bash",
                       "atoll run --memory 512m --cpu 0.5 --timeout 30s -- ./untrusted",
                       "echo 'print(1)' | atoll run -i -- python3 -"};
   command.options = exec_flags(options->exec);
   CreateRequest& sandbox = options->sandbox;
-  command.options.push_back({"--template", "NAME", "what it starts from (default: base)",
-                             &sandbox.template_name});
   command.options.push_back(
-      {"--profile", "PROFILE", "dev, or strict for no privileges at all", &sandbox.profile,
-       {"dev", "strict"}});
+      {"--template", "NAME", "what it starts from (default: base)", &sandbox.template_name});
+  command.options.push_back({"--profile",
+                             "PROFILE",
+                             "dev, or strict for no privileges at all",
+                             &sandbox.profile,
+                             {"dev", "strict"}});
   for (Option& option : limit_flags(sandbox.limits)) command.options.push_back(std::move(option));
   command.rest = &options->exec.command;
   command.rest_name = "COMMAND [ARG...]";

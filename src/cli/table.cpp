@@ -52,8 +52,8 @@ std::string Table::render(const TableStyle& style) const {
       std::string shown = fit(cell.text, width[i]);
       bool last = i + 1 == columns_.size();
       bool bare = last && columns_[i].kind != Column::Kind::Right;
-      text += paint(bare ? shown : pad(shown, width[i], columns_[i].kind), cell.colour,
-                    style.colour);
+      text +=
+          paint(bare ? shown : pad(shown, width[i], columns_[i].kind), cell.colour, style.colour);
       if (!last) text.append(kGap, ' ');
     }
     while (text.ends_with(' ')) text.pop_back();
@@ -66,8 +66,8 @@ std::string Table::render(const TableStyle& style) const {
 
 void Table::print() const {
   bool terminal = isatty(STDOUT_FILENO) == 1;
-  std::string text = render({terminal ? terminal_size(STDOUT_FILENO).cols : size_t{0},
-                             use_colour(STDOUT_FILENO)});
+  std::string text =
+      render({terminal ? terminal_size(STDOUT_FILENO).cols : size_t{0}, use_colour(STDOUT_FILENO)});
   fwrite(text.data(), 1, text.size(), stdout);
 }
 

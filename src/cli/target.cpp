@@ -33,9 +33,9 @@ Result<Target> parse_target(std::string_view text) {
 Result<Target> parse_remote(std::string_view text) {
   ATOLL_ASSIGN(Target target, parse_target(text));
   if (!target.remote()) {
-    return fail(ErrorCode::InvalidArgument,
-                fmt::format("'{}' names no sandbox (write SANDBOX:/path, such as web:/workspace)",
-                            text));
+    return fail(
+        ErrorCode::InvalidArgument,
+        fmt::format("'{}' names no sandbox (write SANDBOX:/path, such as web:/workspace)", text));
   }
   return target;
 }

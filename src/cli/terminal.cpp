@@ -16,12 +16,10 @@ struct Range {
 };
 
 // Enough of Unicode's wide blocks for names and paths; a table is not a typesetter.
-constexpr std::array kWide = {Range{0x1100, 0x115f},   Range{0x2e80, 0x303e},
-                              Range{0x3041, 0xa4cf},   Range{0xac00, 0xd7a3},
-                              Range{0xf900, 0xfaff},   Range{0xfe30, 0xfe6f},
-                              Range{0xff00, 0xff60},   Range{0xffe0, 0xffe6},
-                              Range{0x1f300, 0x1f64f}, Range{0x1f900, 0x1f9ff},
-                              Range{0x20000, 0x3fffd}};
+constexpr std::array kWide = {
+    Range{0x1100, 0x115f},   Range{0x2e80, 0x303e},   Range{0x3041, 0xa4cf},  Range{0xac00, 0xd7a3},
+    Range{0xf900, 0xfaff},   Range{0xfe30, 0xfe6f},   Range{0xff00, 0xff60},  Range{0xffe0, 0xffe6},
+    Range{0x1f300, 0x1f64f}, Range{0x1f900, 0x1f9ff}, Range{0x20000, 0x3fffd}};
 constexpr std::array kZero = {Range{0x0300, 0x036f}, Range{0x200b, 0x200f}, Range{0xfe00, 0xfe0f}};
 
 template <size_t N>

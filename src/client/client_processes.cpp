@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "client/client_impl.h"
@@ -12,6 +13,9 @@ namespace {
 namespace json = boost::json;
 using client::parse_answer;
 using client::runtime_target;
+
+constexpr std::chrono::milliseconds kShortestWait{1};
+constexpr std::chrono::milliseconds kLongestWait{60'000};
 
 json::object to_json(const ExecRequest& request) {
   json::object body;
@@ -89,11 +93,21 @@ Result<ProcessInfo> Client::process(std::string_view sandbox, int32_t pid) {
   return process_from(impl_->call(impl_->quick, "GET", process_target(sandbox, pid), {}));
 }
 
+// The server holds an answer back for minutes, not for ever, so a long wait is several.
 Result<ProcessInfo> Client::wait(std::string_view sandbox, int32_t pid,
                                  std::chrono::milliseconds timeout) {
-  std::string query = timeout.count() == 0 ? "" : "?timeoutMs=" + std::to_string(timeout.count());
-  return process_from(
-      impl_->call(impl_->patient, "GET", process_target(sandbox, pid, "/wait" + query), {}));
+  using Clock = std::chrono::steady_clock;
+  auto deadline = Clock::now() + timeout;
+  bool endless = timeout.count() == 0;
+  while (true) {
+    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    auto step = endless ? kLongestWait : std::clamp(left, kShortestWait, kLongestWait);
+    std::string query = "/wait?timeoutMs=" + std::to_string(step.count());
+    auto process =
+        process_from(impl_->call(impl_->patient, "GET", process_target(sandbox, pid, query), {}));
+    bool again = !process && process.error().code() == ErrorCode::Timeout;
+    if (!again || (!endless && Clock::now() >= deadline)) return process;
+  }
 }
 
 Result<void> Client::kill(std::string_view sandbox, int32_t pid, std::string_view signal,
@@ -101,8 +115,8 @@ Result<void> Client::kill(std::string_view sandbox, int32_t pid, std::string_vie
   json::object body;
   body["signal"] = signal;
   body["tree"] = scope == KillScope::Tree;
-  ATOLL_TRY(impl_->call(impl_->quick, "DELETE", process_target(sandbox, pid),
-                        json::serialize(body)));
+  ATOLL_TRY(
+      impl_->call(impl_->quick, "DELETE", process_target(sandbox, pid), json::serialize(body)));
   return {};
 }
 

@@ -145,9 +145,8 @@ Result<FileEntry> Client::upload(std::string_view sandbox, std::string_view path
     if (request.progress) request.progress(done, request.length);
     return got;
   };
-  ATOLL_ASSIGN(std::string answer,
-               Impl::finish(impl_->patient.upload("PUT", target, impl_->headers, request.length,
-                                                  counted)));
+  ATOLL_ASSIGN(std::string answer, Impl::finish(impl_->patient.upload("PUT", target, impl_->headers,
+                                                                      request.length, counted)));
   ATOLL_ASSIGN(boost::json::value value, client::parse_answer(answer));
   return client::to_entry(client::unwrap(value));
 }

@@ -32,7 +32,11 @@ Result<std::optional<ProcessEvent>> to_event(const Message& message) {
     event.lost = client::number_of(value, "bytes");
     return event;
   }
-  if (type == "error") return fail(ErrorCode::Internal, text_of(value, "message"));
+  if (type == "error") {
+    event.kind = ProcessEvent::Kind::Refused;
+    event.data = text_of(value, "message");
+    return event;
+  }
   if (type != "exit") return std::optional<ProcessEvent>();
   event.kind = ProcessEvent::Kind::Exited;
   event.process = client::to_process(client::member(value, "process"));

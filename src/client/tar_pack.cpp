@@ -49,8 +49,8 @@ Result<void> walk(UniqueFd fd, const std::string& prefix, int depth, const Visit
     if (fstatat(dirfd(dir.get()), item->d_name, &info, flags) != 0) continue;  // gone since
     ATOLL_TRY(visit(dirfd(dir.get()), item->d_name, path, info));
     if (!S_ISDIR(info.st_mode)) continue;
-    UniqueFd below(openat(dirfd(dir.get()), item->d_name,
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd below(
+        openat(dirfd(dir.get()), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!below.valid()) return fail_errno("list", path);
     ATOLL_TRY(walk(std::move(below), path + "/", depth + 1, visit));
   }
@@ -171,12 +171,13 @@ Result<TransferReport> pack_tar(const std::string& directory, const ByteSink& si
 Result<uint64_t> tree_bytes(const std::string& directory) {
   ATOLL_ASSIGN(UniqueFd fd, open_directory(directory));
   uint64_t total = 2 * kTarBlock;
-  ATOLL_TRY(walk(std::move(fd), "", 0,
-                 [&](int, const char*, const std::string&, const struct stat& info) -> Result<void> {
-                   uint64_t size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
-                   total += kTarBlock + (size + kTarBlock - 1) / kTarBlock * kTarBlock;
-                   return {};
-                 }));
+  ATOLL_TRY(
+      walk(std::move(fd), "", 0,
+           [&](int, const char*, const std::string&, const struct stat& info) -> Result<void> {
+             uint64_t size = S_ISREG(info.st_mode) ? static_cast<uint64_t>(info.st_size) : 0;
+             total += kTarBlock + (size + kTarBlock - 1) / kTarBlock * kTarBlock;
+             return {};
+           }));
   return total;
 }
 

@@ -140,15 +140,15 @@ class Unpacker {
     }
     UniqueFd fd(openat(at.dir.get(), at.name.c_str(), kDirectoryFlags));
     if (!fd.valid()) return fail_errno("open directory", path);
-    directories_.push_back({path, archive_entry_perm(&entry) & 0777,
+    directories_.push_back({path,
+                            archive_entry_perm(&entry) & 0777,
                             {archive_entry_mtime(&entry), archive_entry_mtime_nsec(&entry)}});
     return {};
   }
 
   static Result<void> make_link(const Place& at, const std::string& path, archive_entry& entry) {
     ATOLL_TRY(clear(at, path));
-    const char* target =
-        either(archive_entry_symlink(&entry), archive_entry_symlink_utf8(&entry));
+    const char* target = either(archive_entry_symlink(&entry), archive_entry_symlink_utf8(&entry));
     if (target == nullptr) return fail(ErrorCode::InvalidArgument, path + " is a link to nothing");
     if (symlinkat(target, at.dir.get(), at.name.c_str()) != 0) return fail_errno("symlink", path);
     return {};

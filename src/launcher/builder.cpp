@@ -20,7 +20,7 @@ static constexpr unsigned kBuildSeconds = 20;
   if (shell) {
     std::string bytes("K");
     bytes.append(reinterpret_cast<const char*>(&shell->pid), sizeof shell->pid);
-    (void)os::send_with_fds(socket, bytes, {shell->pidfd.get(), shell->mount_mapping.get()});
+    (void)os::send_with_fds(socket, bytes, {shell->pidfd.get(), shell->mount_mapping.get(), shell->files.get()});
   } else {
     (void)os::send_with_fds(socket, "E" + shell.error().message(), {});
   }
@@ -41,17 +41,18 @@ Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
 }
 
 Result<Shell> Builder::finish() {
-  auto message = os::receive_with_fds(socket_.get(), 1024, 2);
+  auto message = os::receive_with_fds(socket_.get(), 1024, 3);
   waitpid(pid_, nullptr, 0);
   if (!message) return fail(std::move(message).error());
   if (message->bytes.empty()) return fail(ErrorCode::Internal, "a slot builder died");
-  if (message->bytes[0] != 'K' || message->fds.size() != 2) {
+  if (message->bytes[0] != 'K' || message->fds.size() != 3) {
     return fail(ErrorCode::Internal, message->bytes.substr(1));
   }
   Shell shell;
   memcpy(&shell.pid, message->bytes.data() + 1, sizeof shell.pid);
   shell.pidfd = std::move(message->fds[0]);
   shell.mount_mapping = std::move(message->fds[1]);
+  shell.files = std::move(message->fds[2]);
   return shell;
 }
 

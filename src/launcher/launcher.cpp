@@ -28,6 +28,7 @@ constexpr size_t kMaxMessage = 256u << 10;
 constexpr size_t kMaxBuilders = 2;
 constexpr uint32_t kMaxFailuresInARow = 5;
 constexpr int kRetryMs = 20;
+constexpr int kQuietMs = 3;
 
 os::CgroupLimits cgroup_limits(const Limits& limits) {
   return {.memory_bytes = limits.memory_bytes,
@@ -90,7 +91,9 @@ void Launcher::run() {
   fill_reserve();
   while (running_) {
     epoll_event events[64];
-    int count = epoll_wait(epoll_.get(), events, 64, unremoved_.empty() ? -1 : kRetryMs);
+    int timeout = refill_wanted_ ? kQuietMs : (unremoved_.empty() ? -1 : kRetryMs);
+    int count = epoll_wait(epoll_.get(), events, 64, timeout);
+    if (count == 0 && refill_wanted_) start_builders(reserve_ + pending_.size());
     for (int i = 0; i < count && running_; i++) {
       auto it = handlers_.find(events[i].data.fd);
       if (it == handlers_.end()) continue;  // removed by an earlier event of this batch
@@ -206,6 +209,7 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
                   .layers = request.layers,
                   .sandboxes_dir = sandboxes_dir_.get(),
                   .sandbox = request.sandbox,
+                  .blank = {.name = "." + slot.id, .tree = std::move(slot.files)},
                   .mount_mapping = slot.mount_mapping.get(),
                   .id_base = slot.id_base,
                   .ephemeral = request.ephemeral,
@@ -319,7 +323,7 @@ Result<void> Launcher::on_status(uint32_t id) {
   for (const auto& [name, slot] : slots_) {
     if (slot.state == Slot::State::Live) status.slots.push_back({name, slot.pid});
   }
-  status.sandboxes = list_directories(sandboxes_dir_.get());
+  status.sandboxes = list_directories(sandboxes_dir_.get(), Names::Plain);
   status.cgroup_mode = to_string(cgroups_.mode());
   if (!cgroups_.has_unified()) status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");
   send(id, status);
@@ -360,8 +364,18 @@ void Launcher::on_shutdown(uint32_t id) {
   running_ = false;
 }
 
+// Building a slot takes a core for a millisecond, right when the sandbox just created is given its
+// first command. So it waits for a quiet moment, unless slots are getting scarce.
 void Launcher::fill_reserve() {
   size_t wanted = reserve_ + pending_.size();
+  if (ready_.size() + builders_.size() >= wanted) return;
+  bool scarce = ready_.size() <= reserve_ / 2 || !pending_.empty();
+  if (scarce) return start_builders(wanted);
+  refill_wanted_ = true;
+}
+
+void Launcher::start_builders(size_t wanted) {
+  refill_wanted_ = false;
   while (ready_.size() + builders_.size() < wanted && builders_.size() < kMaxBuilders) {
     size_t before = builders_.size();
     start_builder();
@@ -383,6 +397,7 @@ void Launcher::start_builder() {
                  .id_base = os::id_block_base(block),
                  .filter = &filter_,
                  .run_dir = sockets_dir_.get(),
+                 .sandboxes_dir = sandboxes_dir_.get(),
                  .server_uid = config_.server_uid,
                  .server_gid = config_.server_gid,
                  .limits = cgroup_limits(config_.default_limits)};
@@ -422,6 +437,7 @@ void Launcher::builder_finished(int fd) {
   slot.pid = shell->pid;
   slot.pidfd = std::move(shell->pidfd);
   slot.mount_mapping = std::move(shell->mount_mapping);
+  slot.files = std::move(shell->files);
   int pidfd = slot.pidfd.get();
   std::string id = slot.id;
   slots_.emplace(id, std::move(slot));
@@ -460,11 +476,15 @@ void Launcher::slot_ended(const std::string& id) {
 }
 
 void Launcher::clean_up(const std::string& id) {
+  (void)trash_.take(sandboxes_dir_.get(), "." + id);  // still there where it stayed blank
   unlinkat(sockets_dir_.get(), (id + ".sock").c_str(), 0);
   if (!cgroups_.remove(id)) unremoved_.push_back(id);
 }
 
 void Launcher::adopt_survivors() {
+  for (const std::string& name : list_directories(sandboxes_dir_.get(), Names::Hidden)) {
+    (void)trash_.take(sandboxes_dir_.get(), name);
+  }
   for (const std::string& group : cgroups_.groups()) {
     if (adopt(group)) continue;
     (void)cgroups_.kill(group);

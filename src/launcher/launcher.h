@@ -53,6 +53,7 @@ class Launcher {
 
   // Slots.
   void fill_reserve();
+  void start_builders(size_t wanted);
   void start_builder();
   void builder_finished(int fd);
   void serve_pending();
@@ -91,6 +92,7 @@ class Launcher {
   uint32_t next_block_;
   uint32_t reserve_;
   uint32_t failures_in_a_row_ = 0;
+  bool refill_wanted_ = false;
   bool running_ = true;
 };
 

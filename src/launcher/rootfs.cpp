@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/fs.h>
 #include <sched.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
@@ -49,23 +50,25 @@ Result<void> make_owned_dir(int dir, const char* name) {
   return {};
 }
 
-// The file system that holds `upper` and `work`, mapped.
-Result<UniqueFd> writable_tree(const RootfsPlan& plan) {
-  ATOLL_TRY(make_owned_dir(plan.sandboxes_dir, plan.sandbox.c_str()));
+Result<UniqueFd> disk_tree(const RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(),
                                               O_RDONLY | O_DIRECTORY));
-  UniqueFd disk;
-  if (plan.disk_bytes != 0) {
-    ATOLL_ASSIGN(disk, plan.disks->mount(dir.get(), plan.disk_bytes));
-  }
-  int place = plan.disk_bytes != 0 ? disk.get() : dir.get();
-  ATOLL_TRY(make_owned_dir(place, "upper"));
-  ATOLL_TRY(make_owned_dir(place, "work"));
-  if (plan.disk_bytes == 0) {
-    return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
-  }
+  ATOLL_ASSIGN(UniqueFd disk, plan.disks->mount(dir.get(), plan.disk_bytes));
+  ATOLL_TRY(make_owned_dir(disk.get(), "upper"));
+  ATOLL_TRY(make_owned_dir(disk.get(), "work"));
   ATOLL_TRY(map_ids(disk, plan.mount_mapping, Access::ReadWrite, plan.sandbox));
   return disk;
+}
+
+// The file system that holds `upper` and `work`, mapped. A new sandbox takes the directory that was
+// made ahead: one rename instead of three directories, and the mount of it stays valid.
+Result<UniqueFd> writable_tree(const RootfsPlan& plan) {
+  bool fresh = syscall(SYS_renameat2, plan.sandboxes_dir, plan.blank.name.c_str(), plan.sandboxes_dir,
+                       plan.sandbox.c_str(), RENAME_NOREPLACE) == 0;
+  if (!fresh && errno != EEXIST) return fail_errno("name the files of", plan.sandbox);
+  if (plan.disk_bytes != 0) return disk_tree(plan);
+  if (fresh) return UniqueFd(fcntl(plan.blank.tree.get(), F_DUPFD_CLOEXEC, 3));
+  return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
 }
 
 // Overlayfs acts on its layers as whoever mounts it. That must be an id the mapped layers know, or
@@ -109,6 +112,16 @@ Result<UniqueFd> subdirectory(const UniqueFd& tree, const char* name) {
 }
 
 }  // namespace
+
+Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, int mount_mapping) {
+  BlankFiles blank{.name = "." + slot, .tree = {}};
+  ATOLL_TRY(make_owned_dir(sandboxes_dir, blank.name.c_str()));
+  ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(sandboxes_dir, blank.name.c_str()));
+  ATOLL_TRY(make_owned_dir(dir.get(), "upper"));
+  ATOLL_TRY(make_owned_dir(dir.get(), "work"));
+  ATOLL_ASSIGN(blank.tree, mapped_clone(sandboxes_dir, blank.name, mount_mapping, Access::ReadWrite));
+  return blank;
+}
 
 Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd own, writable_tree(plan));

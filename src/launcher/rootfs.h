@@ -12,11 +12,19 @@
 
 namespace atl::launcher {
 
+// A writable directory made ahead for a sandbox that has no name yet.
+struct BlankFiles {
+  std::string name;  // in the sandboxes directory; starts with a dot until it is somebody's
+  UniqueFd tree;     // holds `upper` and `work`, ids mapped
+};
+Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, int mount_mapping);
+
 struct RootfsPlan {
   int layers_dir = -1;
   std::vector<std::string> layers;  // topmost first
   int sandboxes_dir = -1;
   std::string sandbox;
+  BlankFiles blank;             // becomes the sandbox's, unless it has files already
   int mount_mapping = -1;
   uint32_t id_base = 0;
   bool ephemeral = false;
@@ -24,8 +32,7 @@ struct RootfsPlan {
   DiskImages* disks = nullptr;  // needed where disk_bytes is not 0
 };
 
-// Creates the sandbox's writable directories where they are missing and returns the overlay,
-// mounted but not attached anywhere.
+// The overlay of the sandbox, mounted but not attached anywhere.
 Result<UniqueFd> mount_rootfs(const RootfsPlan& plan);
 
 // Makes `rootfs` the root of the blank sandbox behind `pidfd`, moves its waiting mounts into it,

@@ -21,6 +21,7 @@ struct ShellPlan {
   uint32_t id_base = 0;
   const std::vector<sock_filter>* filter = nullptr;
   int run_dir = -1;        // holds <slot>.sock
+  int sandboxes_dir = -1;  // gets the files of the sandbox to come
   uid_t server_uid = 0;
   gid_t server_gid = 0;
   os::CgroupLimits limits;
@@ -30,6 +31,7 @@ struct Shell {
   pid_t pid = 0;
   UniqueFd pidfd;
   UniqueFd mount_mapping;  // user namespace for its idmapped mounts
+  UniqueFd files;          // BlankFiles::tree
 };
 
 // Runs in a process of its own (it joins the slot's v1 cgroups and network namespace, and waits

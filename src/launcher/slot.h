@@ -17,7 +17,8 @@ struct Slot {
   uint32_t id_base = 0;
   pid_t pid = 0;
   UniqueFd pidfd;
-  UniqueFd mount_mapping;  // closed once the root filesystem is attached
+  UniqueFd mount_mapping;  // both closed once the root filesystem is attached
+  UniqueFd files;
   State state = State::Blank;
   std::string sandbox;
   // Whom to tell once it has ended.

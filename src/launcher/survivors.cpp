@@ -52,14 +52,16 @@ std::optional<Survivor> find_survivor(const std::vector<pid_t>& processes) {
   return {};
 }
 
-std::vector<std::string> list_directories(int dir) {
+std::vector<std::string> list_directories(int dir, Names which) {
   std::vector<std::string> names;
   UniqueFd copy(openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   std::unique_ptr<DIR, int (*)(DIR*)> handle(fdopendir(copy.get()), closedir);
   if (handle == nullptr) return names;
   (void)copy.release();
   while (dirent* item = readdir(handle.get())) {
-    if (item->d_type == DT_DIR && item->d_name[0] != '.') names.emplace_back(item->d_name);
+    std::string_view name = item->d_name;
+    if (item->d_type != DT_DIR || name == "." || name == "..") continue;
+    if (name.starts_with('.') == (which == Names::Hidden)) names.emplace_back(name);
   }
   return names;
 }

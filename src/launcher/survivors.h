@@ -21,6 +21,8 @@ struct Survivor {
 // The PID 1 among the processes of a control group, if there is one.
 std::optional<Survivor> find_survivor(const std::vector<pid_t>& processes);
 
-std::vector<std::string> list_directories(int dir);
+enum class Names { Plain, Hidden };
+// Sub-directories whose names start with a dot, or do not.
+std::vector<std::string> list_directories(int dir, Names which);
 
 }  // namespace atl::launcher

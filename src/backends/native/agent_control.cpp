@@ -7,12 +7,16 @@ namespace atl::native {
 
 namespace asio = boost::asio;
 
-Task<Result<std::shared_ptr<AgentControl>>> AgentControl::connect(asio::any_io_executor executor,
-                                                                  std::string path) {
+Task<Result<std::shared_ptr<AgentControl>>> AgentControl::connect(
+    asio::any_io_executor executor, std::string path, std::optional<wire::Configure> configure) {
   ATOLL_CO_ASSIGN(auto link, co_await AgentLink::connect(executor, std::move(path)));
-  ATOLL_CO_TRY(co_await link->send(0, wire::ControlHello{}));
+  std::string greeting;
+  wire::append_frame(greeting, 0, wire::ControlHello{});
+  if (configure) wire::append_frame(greeting, 0, *configure);
+  ATOLL_CO_TRY(co_await link->write(std::move(greeting)));
   ATOLL_CO_ASSIGN(auto ready, co_await link->expect<wire::ControlReady>());
   if (ready.version != 1) co_return fail(ErrorCode::Internal, "the agent is of another version");
+  if (configure) ATOLL_CO_TRY(co_await link->expect<wire::Done>());
   std::shared_ptr<AgentControl> control(new AgentControl(std::move(link)));
   asio::co_spawn(executor, [control]() -> Task<void> { return control->read_loop(); }, asio::detached);
   co_return control;

@@ -11,9 +11,11 @@ namespace atl::native {
 
 class AgentControl : public std::enable_shared_from_this<AgentControl> {
  public:
-  // Connects and greets.
-  static Task<Result<std::shared_ptr<AgentControl>>> connect(boost::asio::any_io_executor executor,
-                                                             std::string path);
+  // Connects and greets; with `configure` the first request goes out with the greeting, and its
+  // success is part of this one's.
+  static Task<Result<std::shared_ptr<AgentControl>>> connect(
+      boost::asio::any_io_executor executor, std::string path,
+      std::optional<wire::Configure> configure = std::nullopt);
 
   template <class Reply, class Request>
   Task<Result<Reply>> call(Request request) {

@@ -8,6 +8,16 @@
 
 namespace atl::native {
 
+static wire::Configure configuration(const CreateInput& input) {
+  wire::Configure request;
+  request.sandbox_id = input.session_key;
+  request.profile = input.profile;
+  request.workdir = "/workspace";
+  request.default_user = input.default_user;
+  for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
+  return request;
+}
+
 NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
                              std::shared_ptr<LauncherClient> launcher, NativeOptions options)
     : executor_(std::move(executor)), launcher_(std::move(launcher)), options_(std::move(options)) {
@@ -89,21 +99,19 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
   request.ephemeral = input.ephemeral;
   auto built = co_await launcher_->call<wire::Built>(std::move(request));
   if (!built) co_return fail(std::move(built).error());
-  auto control = co_await AgentControl::connect(executor_, socket_of(built->slot));
-  if (!control) co_return fail(std::move(control).error());
+  auto control = co_await AgentControl::connect(executor_, socket_of(built->slot), configuration(input));
+  if (!control) {
+    wire::DestroyRequest undo{.slot = built->slot, .sandbox = input.session_key};
+    (void)co_await launcher_->call<wire::LauncherDone>(undo);
+    co_return fail(std::move(control).error());
+  }
   auto session = std::make_unique<NativeSession>(executor_, input.session_key,
                                                  socket_of(built->slot), std::move(*control));
   BuildTimings timings{.total_us = built->total_us,
                        .overlay_us = built->overlay_us,
                        .attach_us = built->attach_us,
                        .slot_was_ready = built->slot_was_ready};
-  auto handle = std::make_shared<NativeHandle>(*this, built->slot, std::move(session), timings);
-  auto configured = co_await handle->configure(std::move(input));
-  if (!configured) {
-    (void)co_await handle->destroy();
-    co_return fail(std::move(configured).error());
-  }
-  co_return handle;
+  co_return std::make_shared<NativeHandle>(*this, built->slot, std::move(session), timings);
 }
 
 Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
@@ -206,13 +214,8 @@ SessionState NativeHandle::capture_state() const {
 }
 
 Task<Result<void>> NativeHandle::configure(CreateInput input) {
-  wire::Configure request;
-  request.sandbox_id = session_->id();
-  request.profile = input.profile;
-  request.workdir = "/workspace";
-  request.default_user = input.default_user;
-  for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
-  auto done = co_await session_->control().call<wire::Done>(std::move(request));
+  input.session_key = session_->id();
+  auto done = co_await session_->control().call<wire::Done>(configuration(input));
   if (!done) co_return fail(std::move(done).error());
   co_return Result<void>();
 }

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "cli/exec_options.h"
+#include "cli/report.h"
+#include "cli/sandbox_options.h"
+#include "cli/units.h"
+
+namespace atl::cli {
+
+std::vector<Option> limit_flags(Limits& limits) {
+  ReadValue cpu = [&limits](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(limits.cpu_millis, parse_cores(text));
+    return {};
+  };
+  ReadValue memory = [&limits](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(limits.memory_bytes, parse_size(text));
+    return {};
+  };
+  ReadValue disk = [&limits](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(limits.disk_bytes, parse_size(text));
+    return {};
+  };
+  return {{"--cpu", "CORES", "processor time, such as 0.5 or 2", cpu},
+          {"--memory", "SIZE", "memory, such as 512m or 2g", memory},
+          {"--disk", "SIZE", "disk space, such as 2g", disk},
+          {"--pids", "N", "processes and threads", &limits.pids}};
+}
+
+Option seconds_flag(std::string flags, std::string help,
+                    std::optional<std::chrono::seconds>& into) {
+  ReadValue read = [&into](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(auto time, parse_duration(text));
+    into = std::chrono::ceil<std::chrono::seconds>(time);
+    return {};
+  };
+  return {std::move(flags), "TIME", std::move(help), read};
+}
+
+Option metadata_flag(std::map<std::string, std::string>& metadata) {
+  ReadValue read = [&metadata](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(auto pair, parse_assignment(text));
+    metadata[pair.first] = pair.second;
+    return {};
+  };
+  return {"-l,--label", "KEY=VALUE", "metadata to find it by (repeatable)", read};
+}
+
+std::string display_name(const Sandbox& sandbox) {
+  return sandbox.name.empty() ? sandbox.id : sandbox.name;
+}
+
+Result<int> print_sandbox(const Globals& globals, const Result<Sandbox>& sandbox) {
+  if (!sandbox) return tl::unexpected(sandbox.error());
+  if (globals.json)
+    print_json(sandbox->json);
+  else if (!globals.quiet)
+    print_out(display_name(*sandbox) + "\n");
+  return 0;
+}
+
+Command create_command() {
+  struct State {
+    CreateRequest request;
+    bool no_pool = false;
+  };
+  auto state = std::make_shared<State>();
+  CreateRequest& request = state->request;
+  Command command;
+  command.name = "create";
+  command.summary = "Make a sandbox and print its name or id";
+  command.examples = {
+      "atoll create --name web --cpu 1 --memory 512m --disk 2g --env A=1 --timeout 1h",
+      "id=$(atoll create --template base)",
+      "atoll create --profile strict --user nobody --idle-timeout 10m"};
+  command.options = {
+      {"--name", "NAME", "unique among sandboxes (default: only an id)", &request.name},
+      {"--template", "NAME", "what it starts from (default: base)", &request.template_name}};
+  for (Option& option : limit_flags(request.limits)) command.options.push_back(std::move(option));
+  command.options.push_back(env_flag(request.env));
+  command.options.push_back(seconds_flag("--timeout", "end it this long after its start, or never",
+                                         request.max_lifetime));
+  command.options.push_back(seconds_flag("--idle-timeout",
+                                         "end it when nothing happened for so long, or never",
+                                         request.idle_timeout));
+  command.options.push_back({"--profile",
+                             "PROFILE",
+                             "dev, or strict for no privileges at all",
+                             &request.profile,
+                             {"dev", "strict"}});
+  command.options.push_back({"-u,--user", "USER", "who its commands run as", &request.user});
+  command.options.push_back(metadata_flag(request.metadata));
+  command.options.push_back(
+      {"--ephemeral", "", "its files need not survive a crash of the host", &request.ephemeral});
+  command.options.push_back(
+      {"--no-pool", "", "never take one that was made beforehand", &state->no_pool});
+  command.options.push_back(
+      {"--key", "KEY", "the same key gives the same sandbox", &request.idempotency_key});
+  command.run = [state](const Globals& globals) {
+    state->request.allow_pool = !state->no_pool;
+    return with_client(globals, [&](Client& client) {
+      return print_sandbox(globals, client.create(state->request));
+    });
+  };
+  return command;
+}
+
+}  // namespace atl::cli

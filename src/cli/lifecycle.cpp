@@ -1,0 +1,158 @@
+// Verbs that change a whole sandbox, or several.
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <memory>
+
+#include "cli/json_out.h"
+#include "cli/report.h"
+#include "cli/sandbox_options.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace atl::cli {
+namespace {
+
+struct ManySandboxes {
+  std::vector<std::string> names;
+};
+
+// Does one thing to each, and goes on after a failure.
+template <class Action>
+int for_each_sandbox(const Globals& globals, const std::vector<std::string>& names,
+                     const Action& action) {
+  auto client = make_client(globals);
+  if (!client) return report(client.error(), globals.url);
+  int code = 0;
+  for (const std::string& name : names) {
+    Result<int> done = action(*client, name);
+    if (!done) code = report(done.error(), client->url());
+  }
+  return code;
+}
+
+Command change_command(std::string name, std::string summary, std::vector<std::string> examples,
+                       Result<Sandbox> (Client::*change)(std::string_view)) {
+  auto many = std::make_shared<ManySandboxes>();
+  Command command;
+  command.name = std::move(name);
+  command.summary = std::move(summary);
+  command.examples = std::move(examples);
+  command.arguments = {{"SANDBOX", "ids or names", &many->names, true, Complete::Sandbox}};
+  command.run = [many, change](const Globals& globals) {
+    return for_each_sandbox(globals, many->names, [&](Client& client, const std::string& sandbox) {
+      return print_sandbox(globals, (client.*change)(sandbox));
+    });
+  };
+  return command;
+}
+
+void print_usage(const Usage& usage) {
+  Table table({{"MEMORY", Column::Kind::Right},
+               {"PEAK", Column::Kind::Right},
+               {"CPU TIME", Column::Kind::Right},
+               {"PROCESSES", Column::Kind::Right},
+               {"OOM KILLS", Column::Kind::Right}});
+  table.add(
+      {Cell(format_size(usage.memory_bytes)), Cell(format_size(usage.memory_peak_bytes)),
+       Cell(format_cpu(usage.cpu_us)), Cell(std::to_string(usage.pids)),
+       Cell(std::to_string(usage.oom_kills), usage.oom_kills == 0 ? Colour::None : Colour::Red)});
+  table.print();
+}
+
+}  // namespace
+
+Command stop_command() {
+  return change_command("stop", "End the processes of sandboxes and keep their files",
+                        {"atoll stop web"}, &Client::stop);
+}
+Command start_command() {
+  return change_command("start", "Start stopped sandboxes again", {"atoll start web"},
+                        &Client::resume);
+}
+Command pause_command() {
+  return change_command("pause", "Freeze the processes of sandboxes in memory", {"atoll pause web"},
+                        &Client::pause);
+}
+Command unpause_command() {
+  return change_command("unpause", "Let frozen sandboxes go on", {"atoll unpause web"},
+                        &Client::unpause);
+}
+
+Command rm_command() {
+  struct State : ManySandboxes {
+    bool force = false;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "rm";
+  command.summary = "Remove sandboxes with all that is in them";
+  command.examples = {"atoll rm web", "atoll ls -q | xargs -r atoll rm"};
+  command.options = {{"-f,--force", "", "one that does not exist is fine", &state->force}};
+  command.arguments = {{"SANDBOX", "ids or names", &state->names, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    auto remove = [&](Client& client, const std::string& name) -> Result<int> {
+      auto removed = client.remove(name);
+      bool missing = !removed && removed.error().code() == ErrorCode::NotFound &&
+                     removed.error().sys_errno() == 0;
+      if (!removed && !(missing && state->force)) return fail(std::move(removed).error());
+      if (globals.json)
+        print_json(JsonObject().text("removed", name).take());
+      else if (!globals.quiet)
+        print_out(name + "\n");
+      return 0;
+    };
+    return for_each_sandbox(globals, state->names, remove);
+  };
+  return command;
+}
+
+Command update_command() {
+  struct State {
+    std::string sandbox;
+    UpdateRequest request;
+    std::map<std::string, std::string> metadata;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "update";
+  command.summary = "Change the limits, times or labels of a sandbox";
+  command.examples = {"atoll update web --memory 1g --cpu 2", "atoll update web --timeout never"};
+  command.options = limit_flags(state->request.limits);
+  command.options.push_back(seconds_flag("--timeout", "end it this long after its start, or never",
+                                         state->request.max_lifetime));
+  command.options.push_back(seconds_flag("--idle-timeout",
+                                         "end it when nothing happened for so long, or never",
+                                         state->request.idle_timeout));
+  command.options.push_back(metadata_flag(state->metadata));
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    if (!state->metadata.empty()) state->request.metadata = state->metadata;
+    return with_client(globals, [&](Client& client) {
+      return print_sandbox(globals, client.update(state->sandbox, state->request));
+    });
+  };
+  return command;
+}
+
+Command usage_command() {
+  auto sandbox = std::make_shared<std::string>();
+  Command command;
+  command.name = "usage";
+  command.summary = "Show what a sandbox uses now";
+  command.examples = {"atoll usage web", "atoll usage web --json"};
+  command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
+  command.run = [sandbox](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(Usage usage, client.usage(*sandbox));
+      if (globals.json)
+        print_json(to_json(usage));
+      else
+        print_usage(usage);
+      return 0;
+    });
+  };
+  return command;
+}
+
+}  // namespace atl::cli
