@@ -137,10 +137,15 @@ struct ExecResult {
 };
 
 struct ProcessEvent {
-  enum class Kind { Output, Lost, Exited };
+  enum class Kind {
+    Output,
+    Lost,
+    Refused,  // something sent to the process did not reach it; `data` says why
+    Exited,
+  };
   Kind kind = Kind::Output;
   Stream stream = Stream::Stdout;
-  std::string data;       // Output
+  std::string data;       // Output, Refused
   uint64_t offset = 0;    // Output and Lost, where known
   uint64_t lost = 0;      // Lost: that many bytes are gone
   std::string timestamp;  // from LogReader

@@ -51,7 +51,7 @@ std::span<char> OutputLog::prepare() {
     }
   }
   Block* last = blocks_.back();
-  return {last->data + last->size, last->capacity - last->size};
+  return {last->data() + last->size, last->capacity - last->size};
 }
 
 void OutputLog::commit(size_t count) {
@@ -67,11 +67,11 @@ OutputLog::View OutputLog::at(uint64_t offset) const {
   const Block* block = *after;
   uint64_t from = std::max(offset, block->offset);
   size_t skip = static_cast<size_t>(from - block->offset);
-  return {.offset = from, .data = {block->data + skip, block->size - skip}};
+  return {.offset = from, .data = {block->data() + skip, block->size - skip}};
 }
 
 void OutputLog::append_all_to(std::string& out) const {
-  for (const Block* block : blocks_) out.append(block->data, block->size);
+  for (const Block* block : blocks_) out.append(block->data(), block->size);
 }
 
 void OutputLog::clear() {

@@ -45,7 +45,8 @@ class OutputLog {
     uint64_t offset;
     uint32_t size;
     uint32_t capacity;
-    char data[];
+    char* data() { return reinterpret_cast<char*>(this + 1); }  // lies behind it
+    const char* data() const { return reinterpret_cast<const char*>(this + 1); }
   };
   Block* allocate(size_t capacity);
   void free_block(Block* block);

@@ -35,12 +35,16 @@ size_t width_of(uint32_t code) {
 
 // Takes one code point off the front; a byte that begins none counts as one.
 uint32_t take_code_point(std::string_view& text) {
-  auto first = static_cast<unsigned char>(text[0]);
-  size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 1;
-  length = std::min(length, text.size());
-  uint32_t code = length == 1 ? first : first & (0xffu >> (length + 1));
+  auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  size_t length = byte(0) >= 0xf0 ? 4 : byte(0) >= 0xe0 ? 3 : byte(0) >= 0xc0 ? 2 : 1;
+  uint32_t code = length == 1 ? byte(0) : byte(0) & (0xffu >> (length + 1));
   for (size_t i = 1; i < length; i++) {
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3fu);
+    if (i >= text.size() || (byte(i) & 0xc0) != 0x80) {
+      length = 1;
+      code = '?';
+      break;
+    }
+    code = code << 6 | (byte(i) & 0x3fu);
   }
   text.remove_prefix(length);
   return code;

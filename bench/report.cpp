@@ -1,0 +1,124 @@
+#include "report.h"
+
+#include <stdio.h>
+
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+
+namespace atl::bench {
+namespace {
+
+enum class Bound { AtMost, AtLeast };
+
+struct Goal {
+  std::string_view key;
+  Bound bound;
+  double value;
+  std::string_view meaning;
+};
+
+constexpr Goal kGoals[] = {
+    {"exec_vs_fork", Bound::AtMost, 1.25, "exec over HTTP / fork+exec+wait in the sandbox"},
+    {"exec_added_us", Bound::AtMost, 300, "the same, as a difference in us"},
+    {"cold_vs_bwrap", Bound::AtMost, 0.8, "create+exec+delete without pool / bwrap run"},
+    {"warm_create_ms", Bound::AtMost, 0.5, "create from the pool, ms"},
+    {"run_vs_docker", Bound::AtLeast, 100, "docker run --rm / create+exec+delete"},
+    {"exec_per_s_vs_fork", Bound::AtLeast, 0.7,
+     "execs per second, 8 clients / 8 forking processes"},
+    {"stream_mb_s", Bound::AtLeast, 1000, "1 GiB of output to the client, MB/s"},
+    {"write_mb_s", Bound::AtLeast, 1000, "1 GiB file up, MB/s"},
+    {"read_mb_s", Bound::AtLeast, 1000, "1 GiB file down, MB/s"},
+    {"idle_kib", Bound::AtMost, 512, "memory of an idle sandbox, KiB"},
+    {"live", Bound::AtLeast, 2000, "sandboxes alive at once, each answering"},
+    {"leaks", Bound::AtMost, 0, "mounts, cgroups, namespaces, processes, files left"},
+};
+
+const Goal* goal_of(std::string_view key) {
+  for (const Goal& goal : kGoals) {
+    if (goal.key == key) return &goal;
+  }
+  return nullptr;
+}
+
+bool met(const Goal& goal, double value) {
+  return goal.bound == Bound::AtMost ? value <= goal.value : value >= goal.value;
+}
+
+}  // namespace
+
+void Report::set(std::string key, std::optional<double> value) {
+  // Three digits after the point are more than any of this means.
+  if (value) value = std::round(*value * 1000) / 1000;
+  values_.emplace_back(std::move(key), value);
+}
+
+void Report::set_latency(const std::string& key, const Samples& samples) {
+  set(key + "_p50_us", samples.percentile(0.50));
+  set(key + "_p95_us", samples.percentile(0.95));
+  set(key + "_p99_us", samples.percentile(0.99));
+  set(key + "_samples", static_cast<double>(samples.size()));
+}
+
+bool Report::has(std::string_view key) const {
+  for (const auto& [name, value] : values_) {
+    if (name == key) return true;
+  }
+  return false;
+}
+
+std::optional<double> Report::get(std::string_view key) const {
+  for (const auto& [name, value] : values_) {
+    if (name == key) return value;
+  }
+  return std::nullopt;
+}
+
+void Report::print() const {
+  printf("\n%-20s %12s  %-12s %-7s %s\n", "what", "value", "goal", "", "");
+  for (const Goal& goal : kGoals) {
+    if (!has(goal.key)) continue;
+    std::optional<double> value = get(goal.key);
+    char shown[32] = "-", wanted[32];
+    if (value) snprintf(shown, sizeof shown, "%.4g", *value);
+    snprintf(wanted, sizeof wanted, "%s %g", goal.bound == Bound::AtMost ? "<=" : ">=", goal.value);
+    printf("%-20s %12s  %-12s %-7s %s\n", goal.key.data(), shown, wanted,
+           !value              ? "no data"
+           : met(goal, *value) ? "met"
+                               : "MISSED",
+           goal.meaning.data());
+  }
+  printf("\n");
+  for (const auto& [name, value] : values_) {
+    if (goal_of(name) != nullptr) continue;
+    if (value) {
+      printf("  %-36s %12.10g\n", name.c_str(), *value);
+    } else {
+      printf("  %-36s %12s\n", name.c_str(), "-");
+    }
+  }
+  printf("\n");
+  for (const std::string& text : notes_) printf("  note: %s\n", text.c_str());
+}
+
+Result<void> Report::write_json(const std::string& path) const {
+  boost::json::object object;
+  for (const auto& [name, value] : values_) {
+    if (value) {
+      object[name] = *value;
+    } else {
+      object[name] = nullptr;
+    }
+  }
+  std::string notes;
+  for (const std::string& text : notes_) notes += (notes.empty() ? "" : "; ") + text;
+  object["notes"] = notes;
+  std::string text = boost::json::serialize(object) + "\n";
+  FILE* file = fopen(path.c_str(), "we");
+  if (file == nullptr) return fail_errno("open", path);
+  bool written = fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (fclose(file) != 0 || !written) return fail_errno("write", path);
+  return {};
+}
+
+}  // namespace atl::bench
