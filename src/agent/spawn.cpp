@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 
@@ -60,14 +61,6 @@ void become(ChildContext& context) {
   }
 }
 
-// The kernel should take a command before it takes the agent, whose death ends the sandbox.
-void prefer_for_oom_kill() {
-  long fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC, 0);
-  if (fd < 0) return;
-  syscall(SYS_write, fd, "300", 3);
-  syscall(SYS_close, fd);
-}
-
 void restrict_system_calls(ChildContext& context) {
   sock_fprog program{.len = os::kExecFilterLength,
                      .filter = const_cast<sock_filter*>(os::kExecFilter)};
@@ -96,7 +89,6 @@ void child_main(void* argument) {
   place_descriptor(context, plan.stdout_fd, 1);
   place_descriptor(context, plan.stderr_fd, 2);
   if (plan.controlling_terminal) syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
-  prefer_for_oom_kill();
   become(context);
   if (syscall(SYS_chdir, plan.cwd.c_str()) != 0) child_fail(context, Step::Directory, errno);
   restrict_system_calls(context);
@@ -124,6 +116,15 @@ std::vector<std::string> executable_candidates(const SpawnPlan& plan) {
     path.remove_prefix(colon + 1);
   }
   return candidates;
+}
+
+// The kernel should take a command before it takes the agent, whose death ends the sandbox. Done
+// from here, while the command is starting: before its exec its /proc files are the host root's.
+void prefer_for_oom_kill(pid_t pid) {
+  char path[40];
+  snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
+  UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
+  if (file.valid()) (void)!write(file.get(), "300", 3);
 }
 
 alignas(16) char child_stack[32 << 10];  // one child at a time: the clone waits for its exec
@@ -167,6 +168,7 @@ tl::expected<pid_t, SpawnFailure> spawn(const SpawnPlan& plan) {
     // It has ended already; SIGCHLD brings its reaping, like any stranger's.
     return tl::make_unexpected(context.failure);
   }
+  prefer_for_oom_kill(static_cast<pid_t>(pid));
   return static_cast<pid_t>(pid);
 }
 

@@ -82,7 +82,10 @@ class Unpacker {
   Result<void> run() {
     for (;;) {
       ATOLL_ASSIGN(std::string_view first, source_.take(1));
-      if (first.empty()) return {};
+      // Many writers leave out the closing zero blocks; an archive of no blocks at all is none.
+      if (first.empty() && seen_) return {};
+      if (first.empty()) return fail(ErrorCode::InvalidArgument, "the archive is empty");
+      seen_ = true;
       std::string block(first);
       ATOLL_ASSIGN(std::string rest, source_.exactly(kTarBlock - 1));
       block += rest;
@@ -150,6 +153,9 @@ class Unpacker {
     std::string dir = path.substr(0, slash);
     UniqueFd fd(open_beneath(root_.get(), dir, O_PATH | O_DIRECTORY));
     if (fd.valid()) return fd;
+    if (errno == EXDEV || errno == ELOOP) {
+      return fail(ErrorCode::InvalidArgument, dir + " leads out of the directory");
+    }
     if (errno != ENOENT) return fail_errno("open", dir);
     ATOLL_ASSIGN(UniqueFd above, parent(dir));
     if (mkdirat(above.get(), base_name(dir).c_str(), 0755) != 0 && errno != EEXIST) {
@@ -224,6 +230,7 @@ class Unpacker {
 
   TarSource& source_;
   UniqueFd root_;
+  bool seen_ = false;
   std::string pax_;
   std::string long_name_;
   std::string long_link_;

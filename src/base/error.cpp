@@ -40,6 +40,7 @@ static ErrorCode code_for(int err) {
     case ENOTDIR:
     case EISDIR:
     case ELOOP:
+    case EXDEV:
     case E2BIG: return ErrorCode::InvalidArgument;
     case ENOSPC:
     case EDQUOT: return ErrorCode::NoSpace;

@@ -27,7 +27,9 @@ static Result<void> make_places(std::string_view agent) {
   }
   UniqueFd place(open("stage/agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));
   if (!place.valid()) return fail_errno("create", "stage/agent");
-  UniqueFd copy(open("agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));
+  // Execute only, and the host root's: a process whose executable it may not read has its /proc
+  // files owned by that root, so the sandbox's own root cannot look into PID 1.
+  UniqueFd copy(open("agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0111));
   if (!copy.valid()) return fail_errno("create", "agent");
   ATOLL_TRY(os::write_all(copy.get(), agent));
   if (mknod("null", S_IFCHR | 0666, makedev(1, 3)) != 0) return fail_errno("mknod", "null");

@@ -124,6 +124,8 @@ probe_B28() {
 probe_B29() { denied "135 0x40000" "135 0x400000" "135 0x100400000"; }
 
 probe_B30() {
+  # 52 is PR_GET_SPECULATION_CTRL; without its bit 0 the host has no switch per task to set.
+  python3 -c 'import ctypes, sys; sys.exit(ctypes.CDLL(None).prctl(52, 0, 0, 0, 0) & 1)' && return 0
   grep -E '^Speculation_Store_Bypass:' /proc/self/status |
     grep -vE 'force mitigated|not vulnerable|globally mitigated'
   return 0
