@@ -32,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             AttachReady, OutputHeader, OutputLost, Exited, InputEnd, Resize, FileRequest, FileReply,
             FileEntries, FileEnd, FileMatch, FileChanged>(bytes);
   check_all<LauncherFailure, BuildRequest, Built, LimitsRequest, FreezeRequest, StopRequest,
-            DestroyRequest, DiscardRequest, ReserveRequest, PublishRequest, UsageRequest, UsageReply,
-            Status, Ended>(bytes);
+            DestroyRequest, DiscardRequest, ReserveRequest, PublishRequest, UsageRequest,
+            UsageReply, Status, Ended>(bytes);
   FrameBuffer buffer;
   size_t step = size == 0 ? 1 : data[0] % 64 + 1;
   for (size_t at = 0; at < size; at += step) {

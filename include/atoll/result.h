@@ -29,15 +29,15 @@ inline tl::unexpected<Error> fail_errno(std::string_view call, std::string_view 
 #define ATOLL_CONCAT_INNER(a, b) a##b
 #define ATOLL_CONCAT(a, b) ATOLL_CONCAT_INNER(a, b)
 
-#define ATOLL_RETURN_ERROR(keyword, expr)                                          \
-  if (auto atoll_result = (expr); !atoll_result) {                                 \
-    keyword tl::unexpected<::atl::Error>(std::move(atoll_result).error());       \
-  }                                                                                \
+#define ATOLL_RETURN_ERROR(keyword, expr)                                  \
+  if (auto atoll_result = (expr); !atoll_result) {                         \
+    keyword tl::unexpected<::atl::Error>(std::move(atoll_result).error()); \
+  }                                                                        \
   static_assert(true, "")
 
-#define ATOLL_ASSIGN_IMPL(keyword, holder, decl, expr)                             \
-  auto holder = (expr);                                                            \
-  if (!holder) keyword tl::unexpected<::atl::Error>(std::move(holder).error());  \
+#define ATOLL_ASSIGN_IMPL(keyword, holder, decl, expr)                          \
+  auto holder = (expr);                                                         \
+  if (!holder) keyword tl::unexpected<::atl::Error>(std::move(holder).error()); \
   decl = std::move(*holder)
 
 #define ATOLL_TRY(expr) ATOLL_RETURN_ERROR(return, expr)

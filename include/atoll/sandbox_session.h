@@ -21,8 +21,8 @@ struct RunOptions {
   std::vector<std::string> argv;  // as it is; a shell string is {"/bin/bash","-l","-c",command}
   std::map<std::string, std::string> env;
   std::string cwd;
-  std::string user;   // empty: the sandbox's default
-  std::string label;  // how listings show it; empty: argv
+  std::string user;                      // empty: the sandbox's default
+  std::string label;                     // how listings show it; empty: argv
   std::chrono::milliseconds timeout{0};  // 0: none; at its end the whole tree is killed
   bool clean_env = false;                // without the sandbox's own variables
 };
@@ -49,7 +49,7 @@ struct OutputEvent {
   uint64_t offset = 0;
   std::string_view data;  // valid until the next call
   uint64_t lost = 0;
-  ProcessInfo process;    // Exited
+  ProcessInfo process;  // Exited
 };
 
 struct AttachOptions {
@@ -152,15 +152,18 @@ class SandboxSession {
 
   virtual Task<Result<RunResult>> run(RunOptions options) = 0;
   virtual Task<Result<ProcessInfo>> spawn(SpawnOptions options) = 0;
-  virtual Task<Result<std::unique_ptr<ProcessStream>>> attach(int32_t pid, AttachOptions options) = 0;
+  virtual Task<Result<std::unique_ptr<ProcessStream>>> attach(int32_t pid,
+                                                              AttachOptions options) = 0;
   virtual Task<Result<std::vector<ProcessInfo>>> processes() = 0;
   virtual Task<Result<ProcessInfo>> process(int32_t pid) = 0;
   virtual Task<Result<ProcessInfo>> wait(int32_t pid) = 0;
   // With `tree`, every process the command started.
   virtual Task<Result<void>> signal(int32_t pid, int signal, bool tree) = 0;
 
-  virtual Task<Result<std::unique_ptr<FileReader>>> read_file(std::string path, ReadOptions options) = 0;
-  virtual Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path, WriteOptions options) = 0;
+  virtual Task<Result<std::unique_ptr<FileReader>>> read_file(std::string path,
+                                                              ReadOptions options) = 0;
+  virtual Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path,
+                                                               WriteOptions options) = 0;
   virtual Task<Result<FileEntry>> stat(std::string path) = 0;
   virtual Task<Result<bool>> exists(std::string path) = 0;
   virtual Task<Result<FileList>> list(std::string path, ListOptions options) = 0;

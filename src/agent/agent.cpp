@@ -140,7 +140,8 @@ std::vector<std::string> Agent::environment_for(const wire::ExecRequest& request
 static Error spawn_error(const SpawnFailure& failure, const SpawnPlan& plan) {
   switch (failure.step) {
     case SpawnFailure::Step::Exec:
-      return std::move(Error::from_errno(failure.error, "exec", plan.argv[0]).with_field("command"));
+      return std::move(
+          Error::from_errno(failure.error, "exec", plan.argv[0]).with_field("command"));
     case SpawnFailure::Step::Directory:
       return std::move(Error::from_errno(failure.error, "chdir", plan.cwd)
                            .with_code(ErrorCode::InvalidArgument)
@@ -154,7 +155,8 @@ static Error spawn_error(const SpawnFailure& failure, const SpawnPlan& plan) {
                      "the sandbox has reached its process limit; end some processes or raise pids");
       }
       return Error::from_errno(failure.error, "clone3");
-    case SpawnFailure::Step::Sandbox: return Error::from_errno(failure.error, "confine the command");
+    case SpawnFailure::Step::Sandbox:
+      return Error::from_errno(failure.error, "confine the command");
   }
   return Error(ErrorCode::Internal, "spawn failed");
 }
@@ -267,8 +269,9 @@ void Agent::reap_children() {
     if (pid <= 0) return;
     auto process = find(pid);
     if (process == nullptr || !process->info.running) continue;  // an orphan, or a file worker
-    uint64_t cpu_us = static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
-                      static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    uint64_t cpu_us =
+        static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
+        static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     process->ended(status, cpu_us);
     // Background children keep the group: a later kill of this process must still reach them.
     if (process->cgroup != nullptr && !process->cgroup->populated()) {

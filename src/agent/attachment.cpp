@@ -95,7 +95,8 @@ void Attachment::on_drained() {
 
 void Attachment::on_frame(const wire::Frame& frame) {
   switch (static_cast<wire::AgentType>(frame.type)) {
-    case wire::AgentType::Input: return write_input(frame.payload);
+    case wire::AgentType::Input:
+      return write_input(frame.payload);
     case wire::AgentType::InputEnd:
       input_end_ = true;
       return flush_input();
@@ -106,7 +107,8 @@ void Attachment::on_frame(const wire::Frame& frame) {
       }
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 

@@ -10,8 +10,8 @@ class Agent;
 
 class Attachment : public Connection, public ProcessObserver {
  public:
-  Attachment(Agent& agent, UniqueFd fd, wire::FrameBuffer pending,
-             std::shared_ptr<Process> process, const wire::AttachRequest& request);
+  Attachment(Agent& agent, UniqueFd fd, wire::FrameBuffer pending, std::shared_ptr<Process> process,
+             const wire::AttachRequest& request);
   ~Attachment() override;
 
   void on_output() override { pump(); }

@@ -30,13 +30,12 @@ void Connection::send_error(uint32_t id, const Error& error) {
 
 void Connection::send_gather(uint16_t type, std::string_view head, std::span<const char> body) {
   std::string header;
-  wire::append_header(
-      header, {.size = static_cast<uint32_t>(head.size() + body.size()), .type = type});
+  wire::append_header(header,
+                      {.size = static_cast<uint32_t>(head.size() + body.size()), .type = type});
   header.append(head);
   size_t sent = 0;
   if (unsent() == 0 && !closed()) {
-    iovec parts[] = {{header.data(), header.size()},
-                     {const_cast<char*>(body.data()), body.size()}};
+    iovec parts[] = {{header.data(), header.size()}, {const_cast<char*>(body.data()), body.size()}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
@@ -53,7 +52,8 @@ void Connection::send_gather(uint16_t type, std::string_view head, std::span<con
 
 void Connection::flush() {
   while (unsent() > 0 && !closed()) {
-    ssize_t size = ::send(fd_.get(), out_.data() + out_begin_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t size =
+        ::send(fd_.get(), out_.data() + out_begin_, unsent(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) break;  // EAGAIN: later; anything else shows up as a hang-up on the next read
     out_begin_ += static_cast<size_t>(size);

@@ -17,12 +17,18 @@ ControlSession::ControlSession(Agent& agent, UniqueFd fd, wire::FrameBuffer pend
 
 void ControlSession::on_frame(const wire::Frame& frame) {
   switch (static_cast<wire::AgentType>(frame.type)) {
-    case wire::AgentType::ExecRequest: return exec(frame.id, frame.payload);
-    case wire::AgentType::Configure: return configure(frame.id, frame.payload);
-    case wire::AgentType::SignalRequest: return signal(frame.id, frame.payload);
-    case wire::AgentType::ProcessListRequest: return list(frame.id, frame.payload);
-    case wire::AgentType::WaitRequest: return wait(frame.id, frame.payload);
-    default: return send_error(frame.id, Error(ErrorCode::NotSupported, "unknown request"));
+    case wire::AgentType::ExecRequest:
+      return exec(frame.id, frame.payload);
+    case wire::AgentType::Configure:
+      return configure(frame.id, frame.payload);
+    case wire::AgentType::SignalRequest:
+      return signal(frame.id, frame.payload);
+    case wire::AgentType::ProcessListRequest:
+      return list(frame.id, frame.payload);
+    case wire::AgentType::WaitRequest:
+      return wait(frame.id, frame.payload);
+    default:
+      return send_error(frame.id, Error(ErrorCode::NotSupported, "unknown request"));
   }
 }
 
@@ -96,8 +102,7 @@ void ControlSession::list(uint32_t id, std::string_view payload) {
     reply.processes.back().stderr_bytes = process->stderr_pipe.log.end();
   }
   if (request->pid != 0 && reply.processes.empty()) {
-    return send_error(id,
-                      Error(ErrorCode::NotFound, "no process " + std::to_string(request->pid)));
+    return send_error(id, Error(ErrorCode::NotFound, "no process " + std::to_string(request->pid)));
   }
   send(id, reply);
 }
@@ -107,15 +112,13 @@ void ControlSession::wait(uint32_t id, std::string_view payload) {
   if (!request) return send_error(id, request.error());
   auto process = agent_.find(request->pid);
   if (process == nullptr) {
-    return send_error(id,
-                      Error(ErrorCode::NotFound, "no process " + std::to_string(request->pid)));
+    return send_error(id, Error(ErrorCode::NotFound, "no process " + std::to_string(request->pid)));
   }
   if (!process->info.running) return send(id, wire::WaitReply{.process = process->info});
   await_end(process, id, Waiter::Reply::Wait);
 }
 
-void ControlSession::await_end(std::shared_ptr<Process> process, uint32_t id,
-                               Waiter::Reply reply) {
+void ControlSession::await_end(std::shared_ptr<Process> process, uint32_t id, Waiter::Reply reply) {
   waiters_.push_back(std::make_unique<Waiter>(*this, std::move(process), id, reply));
 }
 

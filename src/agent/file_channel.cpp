@@ -41,8 +41,7 @@ static std::string data_header(size_t size) {
 
 Result<void> FileChannel::send_data(std::span<const char> bytes) {
   std::string header = data_header(bytes.size());
-  iovec parts[] = {{header.data(), header.size()},
-                   {const_cast<char*>(bytes.data()), bytes.size()}};
+  iovec parts[] = {{header.data(), header.size()}, {const_cast<char*>(bytes.data()), bytes.size()}};
   msghdr message{};
   message.msg_iov = parts;
   message.msg_iovlen = 2;

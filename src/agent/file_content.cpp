@@ -27,7 +27,8 @@ Result<UniqueFd> open_regular(const std::string& path, struct stat& info) {
     return fail_errno("read", path);
   }
   if (!S_ISREG(info.st_mode)) {
-    return fail(Error(ErrorCode::InvalidArgument, path + " is not a regular file").with_field("path"));
+    return fail(
+        Error(ErrorCode::InvalidArgument, path + " is not a regular file").with_field("path"));
   }
   return fd;
 }
@@ -177,7 +178,8 @@ Result<void> file_write(FileChannel& channel, const wire::FileRequest& request) 
     return fail_errno("write", target);
   }
   if (exists && !S_ISREG(existing.st_mode)) {
-    return fail(Error(ErrorCode::InvalidArgument, target + " is not a regular file").with_field("path"));
+    return fail(
+        Error(ErrorCode::InvalidArgument, target + " is not a regular file").with_field("path"));
   }
   ATOLL_ASSIGN(ReplacementFile file, ReplacementFile::create(target));
   ATOLL_TRY(receive_into(channel, file));

@@ -47,8 +47,10 @@ class Search {
     std::string text;
     char buffer[64 << 10];
     ssize_t size;
-    while ((size = read(fd, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(size));
-    if (memchr(text.data(), 0, std::min<size_t>(text.size(), 8192)) != nullptr) return {};  // binary
+    while ((size = read(fd, buffer, sizeof buffer)) > 0)
+      text.append(buffer, static_cast<size_t>(size));
+    if (memchr(text.data(), 0, std::min<size_t>(text.size(), 8192)) != nullptr)
+      return {};  // binary
     return lines(text, path);
   }
   bool truncated() const { return left_ == 0; }
@@ -89,9 +91,9 @@ class Search {
                           const std::string& line, const regmatch_t& match,
                           const std::string& path) {
     SearchMatch reply{.path = path,
-                          .line = static_cast<uint32_t>(index + 1),
-                          .column = static_cast<uint32_t>(match.rm_so + 1),
-                          .text = line};
+                      .line = static_cast<uint32_t>(index + 1),
+                      .column = static_cast<uint32_t>(match.rm_so + 1),
+                      .text = line};
     size_t first = index > request_.context ? index - request_.context : 0;
     size_t last = std::min(all.size(), index + 1 + request_.context);
     for (size_t k = first; k < index; k++) reply.before.emplace_back(all[k].substr(0, kMaxLine));

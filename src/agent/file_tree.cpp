@@ -85,8 +85,8 @@ Result<void> list_into(EntrySender& sender, const wire::FileRequest& request, Un
     ATOLL_TRY(sender.add(make_entry(child, info)));
     if (sender.full()) return {};
     if (request.recursive && S_ISDIR(info.st_mode)) {
-      UniqueFd below(openat(dirfd(dir.get()), item->d_name,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      UniqueFd below(
+          openat(dirfd(dir.get()), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       if (below.valid()) {
         ATOLL_TRY(list_into(sender, request, std::move(below), child, depth + 1));
       }

@@ -105,8 +105,8 @@ class Watch {
     std::string path = paths_[static_cast<size_t>(event.wd)];
     if (event.len > 0) path += std::string("/") + event.name;
     bool is_dir = (event.mask & IN_ISDIR) != 0;
-    ATOLL_TRY(channel_.send(wire::FileChanged{
-        {.change = change_of(event.mask), .path = path, .is_dir = is_dir}}));
+    ATOLL_TRY(channel_.send(
+        wire::FileChanged{{.change = change_of(event.mask), .path = path, .is_dir = is_dir}}));
     bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     return recursive_ && is_dir && appeared ? add(path, 0) : Result<void>();
   }

@@ -30,8 +30,7 @@ static Result<void> become(const std::string& user) {
 
 static Result<void> check_path(std::string_view path, std::string_view field) {
   if (path.find('\0') != path.npos || path.size() >= 4096) {
-    return fail(Error(ErrorCode::InvalidArgument,
-                      "a path has no NUL byte and at most 4095 bytes")
+    return fail(Error(ErrorCode::InvalidArgument, "a path has no NUL byte and at most 4095 bytes")
                     .with_field(field));
   }
   return {};
@@ -43,19 +42,29 @@ static Result<void> serve(FileChannel& channel, const std::string& workdir,
   ATOLL_TRY(check_path(request.target, "target"));
   request.path = resolve_path(workdir, request.path);
   switch (request.op) {
-    case wire::FileOp::Stat: return file_stat(channel, request);
-    case wire::FileOp::List: return file_list(channel, request);
-    case wire::FileOp::Read: return file_read(channel, request);
-    case wire::FileOp::Write: return file_write(channel, request);
-    case wire::FileOp::Mkdir: return file_mkdir(channel, request);
+    case wire::FileOp::Stat:
+      return file_stat(channel, request);
+    case wire::FileOp::List:
+      return file_list(channel, request);
+    case wire::FileOp::Read:
+      return file_read(channel, request);
+    case wire::FileOp::Write:
+      return file_write(channel, request);
+    case wire::FileOp::Mkdir:
+      return file_mkdir(channel, request);
     case wire::FileOp::Move:
       request.target = resolve_path(workdir, request.target);
       return file_move(channel, request);
-    case wire::FileOp::Remove: return file_remove(channel, request);
-    case wire::FileOp::Search: return file_search(channel, request);
-    case wire::FileOp::Watch: return file_watch(channel, request);
-    case wire::FileOp::ReadTree: return tree_read(channel, request);
-    case wire::FileOp::WriteTree: return tree_write(channel, request);
+    case wire::FileOp::Remove:
+      return file_remove(channel, request);
+    case wire::FileOp::Search:
+      return file_search(channel, request);
+    case wire::FileOp::Watch:
+      return file_watch(channel, request);
+    case wire::FileOp::ReadTree:
+      return tree_read(channel, request);
+    case wire::FileOp::WriteTree:
+      return tree_write(channel, request);
   }
   return fail(ErrorCode::NotSupported, "unknown file operation");
 }

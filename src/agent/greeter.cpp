@@ -48,9 +48,12 @@ void Greeter::on_frame(const wire::Frame& frame) {
       agent_.adopt(std::make_unique<ControlSession>(agent_, std::move(fd), std::move(in_)));
       return;
     }
-    case wire::AgentType::AttachRequest: return become_attachment(frame.payload);
-    case wire::AgentType::FileRequest: return become_file_worker(frame.payload);
-    default: return refuse(Error(ErrorCode::InvalidArgument, "unexpected first frame"));
+    case wire::AgentType::AttachRequest:
+      return become_attachment(frame.payload);
+    case wire::AgentType::FileRequest:
+      return become_file_worker(frame.payload);
+    default:
+      return refuse(Error(ErrorCode::InvalidArgument, "unexpected first frame"));
   }
 }
 

@@ -21,7 +21,8 @@ std::string read_all(const OutputLog& log, uint64_t offset, uint64_t* lost = nul
   std::string out;
   for (;;) {
     OutputLog::View view = log.at(offset);
-    if (lost != nullptr && view.offset > offset && !view.data.empty()) *lost += view.offset - offset;
+    if (lost != nullptr && view.offset > offset && !view.data.empty())
+      *lost += view.offset - offset;
     if (view.data.empty()) return out;
     out.append(view.data.begin(), view.data.end());
     offset = view.offset + view.data.size();
@@ -77,7 +78,8 @@ TEST(OutputLog, ManyLogsTogetherStayWithinTheBudget) {
   size_t kept = 0;
   for (int i = 0; i < 20; i++) {
     logs.push_back(std::make_unique<OutputLog>());
-    for (size_t at = 0; at < (10u << 20); at += 1u << 16) append(*logs.back(), pattern(at, 1u << 16));
+    for (size_t at = 0; at < (10u << 20); at += 1u << 16)
+      append(*logs.back(), pattern(at, 1u << 16));
     kept += logs.back()->end() - logs.back()->lost();
   }
   EXPECT_LE(kept, OutputLog::kBudgetBytes + 20 * (OutputLog::kHeadBytes + (1u << 20)));

@@ -65,7 +65,9 @@ class Process {
   void observe(ProcessObserver* observer) { observers_.push_back(observer); }
   void forget(ProcessObserver* observer);
   // True once it has ended and nothing more of its output can come.
-  bool finished() const { return !info.running && !stdout_pipe.is_open() && !stderr_pipe.is_open(); }
+  bool finished() const {
+    return !info.running && !stdout_pipe.is_open() && !stderr_pipe.is_open();
+  }
 
   void output_arrived();
   void update_flow();
@@ -74,7 +76,7 @@ class Process {
   ProcessInfo info;
   OutputPipe stdout_pipe;  // the terminal, for a process with one
   OutputPipe stderr_pipe;
-  UniqueFd stdin_fd;       // a second descriptor of the terminal, for a process with one
+  UniqueFd stdin_fd;  // a second descriptor of the terminal, for a process with one
   std::unique_ptr<ExecCgroup> cgroup;
   uint64_t started_us = 0;
   uint64_t deadline_ms = 0;  // monotonic; 0: none

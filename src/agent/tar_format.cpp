@@ -70,7 +70,10 @@ std::string header_block(const TarEntry& entry) {
   put_octal(block, kMtime, entry.mtime < 0 ? 0 : static_cast<uint64_t>(entry.mtime));
   block[kType] = entry.type;
   put_text(block, kLink, entry.link_target);
-  block.replace(257, 8, std::string_view("ustar\0" "00", 8));
+  block.replace(257, 8,
+                std::string_view("ustar\0"
+                                 "00",
+                                 8));
   char sum[16];
   snprintf(sum, sizeof sum, "%06o", checksum(block.data()));
   block.replace(kChecksum.offset, 6, std::string_view(sum, 6));

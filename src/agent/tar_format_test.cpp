@@ -6,7 +6,8 @@ namespace atl::agent {
 namespace {
 
 TEST(TarFormat, AHeaderComesBack) {
-  TarEntry entry{.path = "dir/file", .mode = 0751, .uid = 1000, .gid = 7, .size = 12345, .mtime = 1700000000};
+  TarEntry entry{
+      .path = "dir/file", .mode = 0751, .uid = 1000, .gid = 7, .size = 12345, .mtime = 1700000000};
   std::string block = make_tar_header(entry);
   ASSERT_EQ(block.size(), kTarBlock);
   auto parsed = parse_tar_header(block.data());

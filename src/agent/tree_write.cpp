@@ -25,9 +25,12 @@ class TarSource {
     while (rest_.empty() && !ended_) {
       ATOLL_ASSIGN(auto frame, channel_.receive());
       if (!frame) return fail(ErrorCode::Cancelled, "the upload was cut off");
-      if (frame->type == static_cast<uint16_t>(wire::AgentType::FileEnd)) ended_ = true;
-      else if (frame->type == static_cast<uint16_t>(wire::AgentType::FileData)) rest_ = frame->payload;
-      else return fail(ErrorCode::InvalidArgument, "unexpected frame in an upload");
+      if (frame->type == static_cast<uint16_t>(wire::AgentType::FileEnd))
+        ended_ = true;
+      else if (frame->type == static_cast<uint16_t>(wire::AgentType::FileData))
+        rest_ = frame->payload;
+      else
+        return fail(ErrorCode::InvalidArgument, "unexpected frame in an upload");
     }
     std::string_view part = rest_.substr(0, most);
     rest_.remove_prefix(part.size());
@@ -117,11 +120,14 @@ class Unpacker {
   }
 
   Result<void> remember(const TarEntry& entry) {
-    if (entry.size > (1u << 20)) return fail(ErrorCode::InvalidArgument, "over-long name in the archive");
+    if (entry.size > (1u << 20))
+      return fail(ErrorCode::InvalidArgument, "over-long name in the archive");
     ATOLL_ASSIGN(std::string data, source_.exactly(static_cast<size_t>(entry.size)));
     ATOLL_TRY(source_.skip(tar_padding(entry.size)));
-    if (entry.type == 'x') pax_ = std::move(data);
-    else (entry.type == 'L' ? long_name_ : long_link_) = data.c_str();
+    if (entry.type == 'x')
+      pax_ = std::move(data);
+    else
+      (entry.type == 'L' ? long_name_ : long_link_) = data.c_str();
     return {};
   }
 
@@ -171,15 +177,18 @@ class Unpacker {
     std::string name = base_name(entry.path);
     switch (entry.type) {
       case '0':
-      case '7': return create_file(dir.get(), name, entry);
-      case '5': return create_directory(dir.get(), name, entry);
+      case '7':
+        return create_file(dir.get(), name, entry);
+      case '5':
+        return create_directory(dir.get(), name, entry);
       case '2':
         (void)!unlinkat(dir.get(), name.c_str(), 0);
         if (symlinkat(entry.link_target.c_str(), dir.get(), name.c_str()) != 0) {
           return fail_errno("symlink", name);
         }
         return {};
-      case '1': return create_hard_link(dir.get(), name, entry);
+      case '1':
+        return create_hard_link(dir.get(), name, entry);
       default:
         return fail(ErrorCode::InvalidArgument,
                     "only files, directories and links can be unpacked, this is another kind");
@@ -189,8 +198,8 @@ class Unpacker {
   Result<void> create_directory(int dir, const std::string& name, const TarEntry& entry) {
     if (mkdirat(dir, name.c_str(), entry.mode & 01777) != 0) {
       struct stat info {};
-      bool is_dir = errno == EEXIST && fstatat(dir, name.c_str(), &info, 0) == 0 &&
-                    S_ISDIR(info.st_mode);
+      bool is_dir =
+          errno == EEXIST && fstatat(dir, name.c_str(), &info, 0) == 0 && S_ISDIR(info.st_mode);
       if (!is_dir) return fail_errno("mkdir", name);
     }
     return {};
@@ -200,14 +209,16 @@ class Unpacker {
     ATOLL_ASSIGN(UniqueFd from, parent(entry.link_target));
     std::string target = base_name(entry.link_target);
     (void)!unlinkat(dir, name.c_str(), 0);
-    if (linkat(from.get(), target.c_str(), dir, name.c_str(), 0) != 0) return fail_errno("link", name);
+    if (linkat(from.get(), target.c_str(), dir, name.c_str(), 0) != 0)
+      return fail_errno("link", name);
     return {};
   }
 
   Result<void> create_file(int dir, const std::string& name, const TarEntry& entry) {
     // A new inode: what runs from the old one, or reads it, keeps it.
     if (unlinkat(dir, name.c_str(), 0) != 0 && errno != ENOENT) return fail_errno("replace", name);
-    UniqueFd fd(openat(dir, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    UniqueFd fd(
+        openat(dir, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!fd.valid()) return fail_errno("create", name);
     uint64_t left = entry.size;
     while (left > 0) {

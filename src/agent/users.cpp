@@ -96,8 +96,10 @@ Result<Account> find_account(std::string_view user) {
   if (!account && user == "root") account = Account{.name = "root", .home = "/root"};
   if (account && colon != user.npos) {
     auto gid = parse_id(user.substr(colon + 1));
-    if (!gid) account.reset();
-    else account->gid = *gid;
+    if (!gid)
+      account.reset();
+    else
+      account->gid = *gid;
   }
   if (!account) {
     return fail(Error(ErrorCode::InvalidArgument, "no user '" + std::string(user) +

@@ -68,7 +68,8 @@ Task<void> AttachSocket::pump_input() {
       message->data.erase(0, 1);
       handled = co_await stream_->write_input(std::move(message->data));
     } else {
-      handled = fail(ErrorCode::InvalidArgument, "a binary frame starts with byte 0 (standard input)");
+      handled =
+          fail(ErrorCode::InvalidArgument, "a binary frame starts with byte 0 (standard input)");
     }
     if (!handled) {
       json::object error{{"type", "error"}, {"message", handled.error().message()}};
@@ -100,7 +101,8 @@ Task<Result<void>> AttachSocket::handle_text(std::string text) {
     ATOLL_CO_ASSIGN(int signal, parse_signal(name));
     co_return co_await session_->signal(pid_, signal, true);
   }
-  co_return fail(Error(ErrorCode::InvalidArgument, "unknown type '" + type + "'").with_field("type"));
+  co_return fail(
+      Error(ErrorCode::InvalidArgument, "unknown type '" + type + "'").with_field("type"));
 }
 
 }  // namespace atl::api

@@ -14,7 +14,10 @@ class AttachSocket : public std::enable_shared_from_this<AttachSocket> {
  public:
   AttachSocket(std::shared_ptr<http::WebSocket> socket, std::unique_ptr<ProcessStream> stream,
                std::shared_ptr<SandboxSession> session, int32_t pid)
-      : socket_(std::move(socket)), stream_(std::move(stream)), session_(std::move(session)), pid_(pid) {}
+      : socket_(std::move(socket)),
+        stream_(std::move(stream)),
+        session_(std::move(session)),
+        pid_(pid) {}
 
   // Until the process ends or the client goes; the process lives on.
   Task<void> run();

@@ -75,7 +75,8 @@ Result<int32_t> pid_of(const http::Request& request) {
   int32_t pid = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
   if (error == std::errc() && end == text.data() + text.size() && pid > 0) return pid;
-  return fail(Error(ErrorCode::InvalidArgument, "'" + text + "' is not a process id").with_field("pid"));
+  return fail(
+      Error(ErrorCode::InvalidArgument, "'" + text + "' is not a process id").with_field("pid"));
 }
 
 Result<uint64_t> number(const http::Request& request, std::string_view name, uint64_t fallback) {

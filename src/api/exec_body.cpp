@@ -20,7 +20,8 @@ Error bad(std::string_view field, std::string message) {
 Result<void> check_argv(const std::vector<std::string>& argv, std::string_view field) {
   size_t total = 0;
   for (const std::string& argument : argv) {
-    if (argument.find('\0') != argument.npos) return fail(bad(field, "an argument has no NUL byte"));
+    if (argument.find('\0') != argument.npos)
+      return fail(bad(field, "an argument has no NUL byte"));
     if (argument.size() > kMaxArgument) {
       return fail(bad(field, "one argument has at most 131071 bytes; write a file and run that"));
     }
@@ -35,8 +36,9 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
         value.find('\0') != value.npos || value.size() > kMaxArgument) {
-      return fail(bad("env." + name.substr(0, 64),
-                      "a variable's name has no '=', neither part a NUL byte, the value at most 131071 bytes"));
+      return fail(bad(
+          "env." + name.substr(0, 64),
+          "a variable's name has no '=', neither part a NUL byte, the value at most 131071 bytes"));
     }
     total += name.size() + value.size();
   }
@@ -88,12 +90,14 @@ Result<RunOptions> read_run_options(http::JsonObjectReader& reader) {
 Result<int> parse_signal(std::string_view text) {
   int value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value < NSIG) return value;
+  if (error == std::errc() && end == text.data() + text.size() && value >= 1 && value < NSIG)
+    return value;
   if (text.starts_with("SIG")) text.remove_prefix(3);
   for (int signal = 1; signal < 32; signal++) {
     if (text == sigabbrev_np(signal)) return signal;
   }
-  return fail(bad("signal", "no signal '" + std::string(text) + "'; use a name such as SIGTERM or a number"));
+  return fail(bad("signal",
+                  "no signal '" + std::string(text) + "'; use a name such as SIGTERM or a number"));
 }
 
 }  // namespace atl::api

@@ -32,7 +32,8 @@ std::string run_json(const RunResult& result) {
   return out;
 }
 
-Task<Result<void>> run_command(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> run_command(Context& context, http::Request& request,
+                               http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request));
   ATOLL_CO_ASSIGN(const auto* object, document.object());
   http::JsonObjectReader reader(*object);
@@ -46,6 +47,8 @@ Task<Result<void>> run_command(Context& context, http::Request& request, http::R
 
 }  // namespace
 
-void add_exec_routes(RuntimeRoutes& routes) { routes.add("POST", "/terminals/commands", run_command); }
+void add_exec_routes(RuntimeRoutes& routes) {
+  routes.add("POST", "/terminals/commands", run_command);
+}
 
 }  // namespace atl::api

@@ -6,7 +6,8 @@ namespace atl::api {
 
 Result<void> check_path(std::string_view path, std::string_view field) {
   if (path.size() <= 4095 && path.find('\0') == path.npos) return {};
-  return fail(Error(ErrorCode::InvalidArgument, "a path has no NUL byte and at most 4095 bytes").with_field(field));
+  return fail(Error(ErrorCode::InvalidArgument, "a path has no NUL byte and at most 4095 bytes")
+                  .with_field(field));
 }
 
 Result<std::string> path_of(const http::Request& request) {

@@ -19,7 +19,8 @@ constexpr uint64_t kMaxInline = 64u << 20;
 Result<bool> wants_base64(const std::optional<std::string>& encoding) {
   if (!encoding || *encoding == "utf8" || *encoding == "utf-8") return false;
   if (*encoding == "base64") return true;
-  return fail(Error(ErrorCode::InvalidArgument, "encoding is 'utf8' or 'base64'").with_field("encoding"));
+  return fail(
+      Error(ErrorCode::InvalidArgument, "encoding is 'utf8' or 'base64'").with_field("encoding"));
 }
 
 Task<Result<std::string>> read_whole(FileReader& reader) {
@@ -46,7 +47,8 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
   ATOLL_CO_TRY(check_path(path, "path"));
   ATOLL_CO_ASSIGN(bool base64, wants_base64(encoding));
   if (first && last && *last < *first) {
-    co_return fail(Error(ErrorCode::InvalidArgument, "endLine is before startLine").with_field("endLine"));
+    co_return fail(
+        Error(ErrorCode::InvalidArgument, "endLine is before startLine").with_field("endLine"));
   }
   ReadOptions options;
   if (first || last) options.first_line = static_cast<uint32_t>(first.value_or(1));
@@ -55,9 +57,10 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(auto file, co_await target.session->read_file(std::move(path), options));
   ATOLL_CO_ASSIGN(std::string content, co_await read_whole(*file));
   if (!base64 && !is_valid_utf8(content)) {
-    co_return fail(Error(ErrorCode::InvalidArgument,
-                         "the file is not UTF-8 text; read it with encoding 'base64' or download it")
-                       .with_field("encoding"));
+    co_return fail(
+        Error(ErrorCode::InvalidArgument,
+              "the file is not UTF-8 text; read it with encoding 'base64' or download it")
+            .with_field("encoding"));
   }
   std::string body = R"({"success":true,"data":{"encoding":")";
   body += base64 ? "base64" : "utf8";
@@ -80,7 +83,8 @@ Task<Result<void>> write(Context& context, http::Request& request, http::Respons
   if (base64) {
     auto decoded = base64_decode(content);
     if (!decoded) {
-      co_return fail(Error(ErrorCode::InvalidArgument, "content is not base64").with_field("content"));
+      co_return fail(
+          Error(ErrorCode::InvalidArgument, "content is not base64").with_field("content"));
     }
     content = std::move(*decoded);
   }
@@ -205,12 +209,18 @@ Task<Result<void>> search(Context& context, http::Request& request, http::Respon
 
 std::string change_name(FileChange change) {
   switch (change) {
-    case FileChange::Created: return "created";
-    case FileChange::Modified: return "modified";
-    case FileChange::Removed: return "removed";
-    case FileChange::Renamed: return "renamed";
-    case FileChange::Attributes: return "attributes";
-    case FileChange::Overflow: return "overflow";
+    case FileChange::Created:
+      return "created";
+    case FileChange::Modified:
+      return "modified";
+    case FileChange::Removed:
+      return "removed";
+    case FileChange::Renamed:
+      return "renamed";
+    case FileChange::Attributes:
+      return "attributes";
+    case FileChange::Overflow:
+      return "overflow";
   }
   return "overflow";
 }

@@ -35,7 +35,8 @@ void GzipReader::start(std::string_view bytes) {
   if (compressed_) inflateInit2(&stream_, kGzip);
 }
 
-Result<std::string_view> GzipReader::next(std::string_view& bytes, std::string& buffer, bool& more) {
+Result<std::string_view> GzipReader::next(std::string_view& bytes, std::string& buffer,
+                                          bool& more) {
   if (ended_) {  // bytes after the end of the gzip stream are nobody's
     more = false;
     return std::string_view();

@@ -59,9 +59,10 @@ Task<Result<void>> wait(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "timeoutMs", 60'000));
   limit = std::min<uint64_t>(limit, 600'000);
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
-  ATOLL_CO_ASSIGN(ProcessInfo process,
-                  co_await async::with_deadline(target.session->wait(pid), std::chrono::milliseconds(limit),
-                                                 "the process still runs; ask again"));
+  ATOLL_CO_ASSIGN(
+      ProcessInfo process,
+      co_await async::with_deadline(target.session->wait(pid), std::chrono::milliseconds(limit),
+                                    "the process still runs; ask again"));
   co_return co_await writer.send_json(success(process_json(process)));
 }
 
@@ -69,7 +70,8 @@ Result<int> signal_from(const json::value* value) {
   if (value == nullptr) return SIGKILL;
   if (value->is_string()) return parse_signal(std::string_view(value->as_string()));
   if (value->is_int64()) return parse_signal(std::to_string(value->as_int64()));
-  return fail(Error(ErrorCode::InvalidArgument, "signal is a name or a number").with_field("signal"));
+  return fail(
+      Error(ErrorCode::InvalidArgument, "signal is a name or a number").with_field("signal"));
 }
 
 Task<Result<void>> kill(Context& context, http::Request& request, http::ResponseWriter& writer) {

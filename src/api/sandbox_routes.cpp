@@ -26,8 +26,9 @@ Result<std::optional<double>> amount(JsonObjectReader& reader, std::string_view 
   ATOLL_ASSIGN(auto value, reader.optional_number(name));
   if (!value) return std::nullopt;
   if (!std::isfinite(*value) || *value <= 0 || *value > max) {
-    return fail(bad("resources." + std::string(name), std::string(name) + " must be more than 0 and at most " +
-                                                          std::to_string(static_cast<int64_t>(max))));
+    return fail(bad("resources." + std::string(name),
+                    std::string(name) + " must be more than 0 and at most " +
+                        std::to_string(static_cast<int64_t>(max))));
   }
   return value;
 }
@@ -42,11 +43,13 @@ Result<void> read_resources(JsonObjectReader& reader, Limits& limits) {
   ATOLL_TRY(resources->finish());
   if (cores) limits.cpu_millis = static_cast<uint32_t>(std::max(10.0, std::round(*cores * 1000)));
   if (memory) {
-    if (*memory < 8) return fail(bad("resources.memoryMB", "a sandbox needs at least 8 MB of memory"));
+    if (*memory < 8)
+      return fail(bad("resources.memoryMB", "a sandbox needs at least 8 MB of memory"));
     limits.memory_bytes = static_cast<uint64_t>(*memory * (1 << 20));
   }
   if (disk) {
-    if (*disk < 0.0625) return fail(bad("resources.diskGB", "a disk has at least 0.0625 GB (64 MB)"));
+    if (*disk < 0.0625)
+      return fail(bad("resources.diskGB", "a disk has at least 0.0625 GB (64 MB)"));
     limits.disk_bytes = static_cast<uint64_t>(*disk * (1 << 30));
   }
   if (pids) limits.pids = static_cast<uint32_t>(*pids);
@@ -59,7 +62,8 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
         value.find('\0') != value.npos) {
       return fail(bad("env." + name, "a variable's name has no '=' and neither part a NUL byte"));
     }
-    if (value.size() > 131072) return fail(bad("env." + name, "a variable has at most 131072 bytes"));
+    if (value.size() > 131072)
+      return fail(bad("env." + name, "a variable has at most 131072 bytes"));
   }
   return {};
 }
@@ -69,7 +73,8 @@ Result<std::map<std::string, std::string>> read_metadata(JsonObjectReader& reade
   if (metadata.size() > kMaxMetadata) return fail(bad("metadata", "at most 64 entries"));
   for (const auto& [key, value] : metadata) {
     if (key.size() > 256 || value.size() > 4096) {
-      return fail(bad("metadata." + key.substr(0, 64), "a key has at most 256 bytes, a value 4096"));
+      return fail(
+          bad("metadata." + key.substr(0, 64), "a key has at most 256 bytes, a value 4096"));
     }
   }
   return metadata;
@@ -102,7 +107,8 @@ Result<sandbox::Spec> read_spec(const Context& context, const http::JsonDocument
   }
   spec.template_name = template_id.value_or(environment.value_or("base"));
   if (!is_valid_id(spec.template_name)) {
-    return fail(bad(template_id ? "templateId" : "environment", "a template's name is of a-z, 0-9 and '-'"));
+    return fail(bad(template_id ? "templateId" : "environment",
+                    "a template's name is of a-z, 0-9 and '-'"));
   }
   if (profile && *profile != "dev" && *profile != "strict") {
     return fail(bad("profile", "a profile is 'dev' or 'strict'"));
@@ -137,7 +143,8 @@ Task<Result<void>> list(Context& context, http::Request& request, http::Response
   json::array sandboxes;
   for (const sandbox::SandboxPtr& sandbox : context.manager.list()) {
     std::string_view status = to_string(sandbox->record.status);
-    bool matches = wanted.empty() || std::find(wanted.begin(), wanted.end(), status) != wanted.end();
+    bool matches =
+        wanted.empty() || std::find(wanted.begin(), wanted.end(), status) != wanted.end();
     if (!matches) continue;
     if (offset > 0) {
       offset--;
@@ -188,7 +195,8 @@ Task<Result<void>> update(Context& context, http::Request& request, http::Respon
   Limits limits = sandbox->record.spec.limits;
   ATOLL_CO_TRY(read_resources(reader, limits));
   if (limits.disk_bytes != sandbox->record.spec.limits.disk_bytes) {
-    co_return fail(Error(ErrorCode::NotSupported, "a disk limit cannot be changed").with_field("resources.diskGB"));
+    co_return fail(Error(ErrorCode::NotSupported, "a disk limit cannot be changed")
+                       .with_field("resources.diskGB"));
   }
   if (limits != sandbox->record.spec.limits) changes.limits = limits;
   ATOLL_CO_ASSIGN(auto idle, reader.optional_integer("idleTimeoutSeconds", 0, kMaxSeconds));

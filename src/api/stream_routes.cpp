@@ -54,7 +54,9 @@ Task<Result<void>> logs(Context& context, http::Request& request, http::Response
       case OutputEvent::Kind::Data:
         ATOLL_CO_TRY(co_await events.send(std::string(name_of(event.stream)), event_data(event)));
         break;
-      case OutputEvent::Kind::Lost: ATOLL_CO_TRY(co_await events.send("lost", lost_data(event))); break;
+      case OutputEvent::Kind::Lost:
+        ATOLL_CO_TRY(co_await events.send("lost", lost_data(event)));
+        break;
       case OutputEvent::Kind::Exited:
         ATOLL_CO_TRY(co_await events.send("exit", json::serialize(process_json(event.process))));
         co_return co_await events.finish();
@@ -67,7 +69,8 @@ Task<Result<void>> output(Context& context, http::Request& request, http::Respon
   ATOLL_CO_ASSIGN(AttachOptions options, attach_options(request, true));
   std::string_view which = request.query.get("stream").value_or("stdout");
   if (which != "stdout" && which != "stderr") {
-    co_return fail(Error(ErrorCode::InvalidArgument, "stream is stdout or stderr").with_field("stream"));
+    co_return fail(
+        Error(ErrorCode::InvalidArgument, "stream is stdout or stderr").with_field("stream"));
   }
   options.want_stdout = which == "stdout";
   options.want_stderr = which == "stderr";
@@ -91,7 +94,8 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(attach_socket_options()));
-  auto bridge = std::make_shared<AttachSocket>(std::move(socket), std::move(stream), target.session, pid);
+  auto bridge =
+      std::make_shared<AttachSocket>(std::move(socket), std::move(stream), target.session, pid);
   co_await bridge->run();
   target.sandbox->last_activity_ms = sandbox::wall_clock_ms();
   co_return Result<void>();

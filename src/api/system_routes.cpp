@@ -20,10 +20,11 @@ Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWri
   ATOLL_CO_ASSIGN(auto all, image::list_templates(context.templates_dir));
   json::array list;
   for (const image::Template& item : all) {
-    list.push_back(json::object{
-        {"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
+    list.push_back(
+        json::object{{"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
   }
-  co_return co_await writer.send_json(json::serialize(json::object{{"templates", std::move(list)}}));
+  co_return co_await writer.send_json(
+      json::serialize(json::object{{"templates", std::move(list)}}));
 }
 
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {

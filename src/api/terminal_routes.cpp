@@ -25,7 +25,8 @@ Result<Init> read_init(const std::string& text) {
   ATOLL_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
   ATOLL_ASSIGN(std::string type, reader.require_string("type"));
-  if (type != "init") return fail(ErrorCode::InvalidArgument, "the first frame is {\"type\":\"init\"}");
+  if (type != "init")
+    return fail(ErrorCode::InvalidArgument, "the first frame is {\"type\":\"init\"}");
   ATOLL_ASSIGN(auto cols, reader.optional_integer("cols", 1, 10000));
   ATOLL_ASSIGN(auto rows, reader.optional_integer("rows", 1, 10000));
   ATOLL_ASSIGN(auto command, reader.optional_string("command"));
@@ -45,7 +46,8 @@ Result<Init> read_init(const std::string& text) {
 
 class Terminal : public std::enable_shared_from_this<Terminal> {
  public:
-  Terminal(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SandboxSession> session, std::string id)
+  Terminal(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SandboxSession> session,
+           std::string id)
       : socket_(std::move(socket)), session_(std::move(session)), id_(std::move(id)) {}
 
   Task<void> run() {
@@ -124,15 +126,17 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
       ATOLL_CO_TRY(reader.finish());
       co_return co_await stream_->resize(static_cast<uint16_t>(cols), static_cast<uint16_t>(rows));
     }
-    co_return fail(Error(ErrorCode::InvalidArgument, "unknown type '" + type + "'").with_field("type"));
+    co_return fail(
+        Error(ErrorCode::InvalidArgument, "unknown type '" + type + "'").with_field("type"));
   }
 
   Task<void> pump_input() {
     for (;;) {
       auto message = co_await socket_->receive();
       if (!message) break;
-      Result<void> handled = message->binary ? co_await stream_->write_input(std::move(message->data))
-                                             : co_await handle(std::move(message->data));
+      Result<void> handled = message->binary
+                                 ? co_await stream_->write_input(std::move(message->data))
+                                 : co_await handle(std::move(message->data));
       if (handled) continue;
       json::object error{{"type", "error"}, {"message", handled.error().message()}};
       if (!co_await socket_->send_text(json::serialize(error))) break;
@@ -146,9 +150,11 @@ class Terminal : public std::enable_shared_from_this<Terminal> {
   std::unique_ptr<ProcessStream> stream_;
 };
 
-Task<Result<void>> terminal(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> terminal(Context& context, http::Request& request,
+                            http::ResponseWriter& writer) {
   std::string id = request.param("connection");
-  if (id.size() > 128) co_return fail(ErrorCode::InvalidArgument, "a connection id has at most 128 bytes");
+  if (id.size() > 128)
+    co_return fail(ErrorCode::InvalidArgument, "a connection id has at most 128 bytes");
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
   auto running = std::make_shared<Terminal>(std::move(socket), target.session, std::move(id));

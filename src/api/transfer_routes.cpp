@@ -42,7 +42,8 @@ Task<Result<void>> pump(FileReader& reader, http::ResponseWriter& writer) {
   }
 }
 
-Task<Result<void>> download(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> download(Context& context, http::Request& request,
+                            http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ReadOptions options;
@@ -58,7 +59,8 @@ Task<Result<void>> download(Context& context, http::Request& request, http::Resp
   int status = 200;
   if (range && reader->size()) {
     if (range->first >= total) {
-      co_return fail(Error(ErrorCode::InvalidArgument, "the range starts past the end").with_field("range"));
+      co_return fail(
+          Error(ErrorCode::InvalidArgument, "the range starts past the end").with_field("range"));
     }
     status = 206;
     headers.add("content-range", "bytes " + std::to_string(range->first) + "-" +
@@ -69,7 +71,8 @@ Task<Result<void>> download(Context& context, http::Request& request, http::Resp
   co_return co_await pump(*reader, writer);
 }
 
-Task<Result<void>> download_tree(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> download_tree(Context& context, http::Request& request,
+                                 http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   bool plain = request.query.get("format") == "tar";
@@ -104,7 +107,8 @@ Task<Result<void>> upload(Context& context, http::Request& request, http::Respon
   co_return co_await writer.send_json(success(entry_json(entry)));
 }
 
-Task<Result<void>> upload_tree(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> upload_tree(Context& context, http::Request& request,
+                               http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(auto tree, co_await target.session->write_tree(std::move(path)));
@@ -138,15 +142,18 @@ Task<Result<Form>> read_form(http::Request& request) {
     if (part.name == "path") form.path = part.data;
     if (part.name == "file" || part.name == "archive") file = &part;
   }
-  if (file == nullptr) co_return fail(Error(ErrorCode::InvalidArgument, "no file in the form").with_field("file"));
+  if (file == nullptr)
+    co_return fail(Error(ErrorCode::InvalidArgument, "no file in the form").with_field("file"));
   if (form.path.empty()) form.path = file->file_name;
-  if (form.path.empty()) co_return fail(Error(ErrorCode::InvalidArgument, "no path in the form").with_field("path"));
+  if (form.path.empty())
+    co_return fail(Error(ErrorCode::InvalidArgument, "no path in the form").with_field("path"));
   ATOLL_CO_TRY(check_path(form.path, "path"));
   form.data = file->data;
   co_return form;
 }
 
-Task<Result<void>> upload_form(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> upload_form(Context& context, http::Request& request,
+                               http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(form.path, WriteOptions{}));
@@ -155,7 +162,8 @@ Task<Result<void>> upload_form(Context& context, http::Request& request, http::R
   co_return co_await writer.send_json(success(entry_json(entry)));
 }
 
-Task<Result<void>> upload_tree_form(Context& context, http::Request& request, http::ResponseWriter& writer) {
+Task<Result<void>> upload_tree_form(Context& context, http::Request& request,
+                                    http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(auto tree, co_await target.session->write_tree(form.path));

@@ -13,7 +13,8 @@
 namespace atl::async {
 
 template <class T>
-Task<Result<T>> with_deadline(Task<Result<T>> task, std::chrono::milliseconds limit, std::string on_timeout) {
+Task<Result<T>> with_deadline(Task<Result<T>> task, std::chrono::milliseconds limit,
+                              std::string on_timeout) {
   auto executor = co_await boost::asio::this_coro::executor;
   auto outcome = std::make_shared<OneShot<Result<T>>>();
   auto timer = std::make_shared<boost::asio::steady_timer>(executor, limit);

@@ -16,7 +16,7 @@ namespace atl::async {
 class WorkerThread {
  public:
   struct Job {
-    std::function<void()> work;                    // on the worker
+    std::function<void()> work;                     // on the worker
     std::function<void(const Result<void>&)> done;  // on the worker too, after the whole batch
   };
   // Wraps a batch: is given a function that runs the jobs, and says whether the batch holds.

@@ -36,7 +36,8 @@ TEST(Result, PropagatesTheFirstError) {
 TEST(JsonEscape, WritesValidJsonWhateverTheBytes) {
   std::string out;
   append_json_string(out, std::string("a\"\\\n\x01\xff\xC3\xA9\xED\xA0\x80z", 12));
-  EXPECT_EQ(out, "\"a\\\"\\\\\\n\\u0001\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz\"");
+  EXPECT_EQ(out,
+            "\"a\\\"\\\\\\n\\u0001\xEF\xBF\xBD\xC3\xA9\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDz\"");
 }
 
 TEST(JsonEscape, KnowsWellFormedUtf8) {

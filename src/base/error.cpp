@@ -7,21 +7,36 @@ namespace atl {
 
 std::string_view to_string(ErrorCode code) {
   switch (code) {
-    case ErrorCode::InvalidArgument: return "invalid_argument";
-    case ErrorCode::Unauthenticated: return "unauthenticated";
-    case ErrorCode::PermissionDenied: return "permission_denied";
-    case ErrorCode::NotFound: return "not_found";
-    case ErrorCode::TemplateMissing: return "template_missing";
-    case ErrorCode::Conflict: return "conflict";
-    case ErrorCode::InvalidState: return "invalid_state";
-    case ErrorCode::TooLarge: return "too_large";
-    case ErrorCode::ResourceExhausted: return "resource_exhausted";
-    case ErrorCode::NoSpace: return "no_space";
-    case ErrorCode::NotSupported: return "not_supported";
-    case ErrorCode::Timeout: return "timeout";
-    case ErrorCode::Cancelled: return "cancelled";
-    case ErrorCode::Unavailable: return "unavailable";
-    case ErrorCode::Internal: return "internal";
+    case ErrorCode::InvalidArgument:
+      return "invalid_argument";
+    case ErrorCode::Unauthenticated:
+      return "unauthenticated";
+    case ErrorCode::PermissionDenied:
+      return "permission_denied";
+    case ErrorCode::NotFound:
+      return "not_found";
+    case ErrorCode::TemplateMissing:
+      return "template_missing";
+    case ErrorCode::Conflict:
+      return "conflict";
+    case ErrorCode::InvalidState:
+      return "invalid_state";
+    case ErrorCode::TooLarge:
+      return "too_large";
+    case ErrorCode::ResourceExhausted:
+      return "resource_exhausted";
+    case ErrorCode::NoSpace:
+      return "no_space";
+    case ErrorCode::NotSupported:
+      return "not_supported";
+    case ErrorCode::Timeout:
+      return "timeout";
+    case ErrorCode::Cancelled:
+      return "cancelled";
+    case ErrorCode::Unavailable:
+      return "unavailable";
+    case ErrorCode::Internal:
+      return "internal";
   }
   return "internal";
 }
@@ -29,32 +44,42 @@ std::string_view to_string(ErrorCode code) {
 static ErrorCode code_for(int err) {
   switch (err) {
     case ENOENT:
-    case ESRCH: return ErrorCode::NotFound;
+    case ESRCH:
+      return ErrorCode::NotFound;
     case EEXIST:
-    case ENOTEMPTY: return ErrorCode::Conflict;
+    case ENOTEMPTY:
+      return ErrorCode::Conflict;
     case EACCES:
     case EPERM:
-    case EROFS: return ErrorCode::PermissionDenied;
+    case EROFS:
+      return ErrorCode::PermissionDenied;
     case EINVAL:
     case ENAMETOOLONG:
     case ENOTDIR:
     case EISDIR:
     case ELOOP:
     case EXDEV:
-    case E2BIG: return ErrorCode::InvalidArgument;
+    case E2BIG:
+      return ErrorCode::InvalidArgument;
     case ENOSPC:
-    case EDQUOT: return ErrorCode::NoSpace;
+    case EDQUOT:
+      return ErrorCode::NoSpace;
     case EMFILE:
     case ENFILE:
     case ENOMEM:
-    case EAGAIN: return ErrorCode::ResourceExhausted;
-    case ETIMEDOUT: return ErrorCode::Timeout;
+    case EAGAIN:
+      return ErrorCode::ResourceExhausted;
+    case ETIMEDOUT:
+      return ErrorCode::Timeout;
     case ECONNREFUSED:
     case ECONNRESET:
-    case EPIPE: return ErrorCode::Unavailable;
+    case EPIPE:
+      return ErrorCode::Unavailable;
     case ENOSYS:
-    case EOPNOTSUPP: return ErrorCode::NotSupported;
-    default: return ErrorCode::Internal;
+    case EOPNOTSUPP:
+      return ErrorCode::NotSupported;
+    default:
+      return ErrorCode::Internal;
   }
 }
 

@@ -35,11 +35,21 @@ bool is_plain(char c) { return static_cast<uint8_t>(c) >= 0x20 && c != '"' && c 
 void append_control(std::string& out, char c) {
   static constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
-    case '"': out.append("\\\""); return;
-    case '\\': out.append("\\\\"); return;
-    case '\n': out.append("\\n"); return;
-    case '\r': out.append("\\r"); return;
-    case '\t': out.append("\\t"); return;
+    case '"':
+      out.append("\\\"");
+      return;
+    case '\\':
+      out.append("\\\\");
+      return;
+    case '\n':
+      out.append("\\n");
+      return;
+    case '\r':
+      out.append("\\r");
+      return;
+    case '\t':
+      out.append("\\t");
+      return;
     default: {
       std::array<char, 6> escaped = {'\\', 'u', '0', '0', kHex[(c >> 4) & 15], kHex[c & 15]};
       out.append(escaped.data(), escaped.size());

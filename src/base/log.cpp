@@ -14,10 +14,14 @@ std::string component_name = "atoll";
 
 std::string_view name_of(LogLevel level) {
   switch (level) {
-    case LogLevel::Debug: return "debug";
-    case LogLevel::Info: return "info";
-    case LogLevel::Warning: return "warning";
-    case LogLevel::Error: return "error";
+    case LogLevel::Debug:
+      return "debug";
+    case LogLevel::Info:
+      return "info";
+    case LogLevel::Warning:
+      return "warning";
+    case LogLevel::Error:
+      return "error";
   }
   return "info";
 }
@@ -39,9 +43,8 @@ void set_log_component(std::string_view component) { component_name = component;
 
 void log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields) {
   if (level < minimum_level) return;
-  std::string line =
-      fmt::format(R"({{"time":"{}","level":"{}","component":"{}","message":)", timestamp(),
-                  name_of(level), component_name);
+  std::string line = fmt::format(R"({{"time":"{}","level":"{}","component":"{}","message":)",
+                                 timestamp(), name_of(level), component_name);
   append_json_string(line, message);
   for (const LogField& field : fields) {
     line.push_back(',');

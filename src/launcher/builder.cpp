@@ -20,7 +20,8 @@ static constexpr unsigned kBuildSeconds = 20;
   if (shell) {
     std::string bytes("K");
     bytes.append(reinterpret_cast<const char*>(&shell->pid), sizeof shell->pid);
-    (void)os::send_with_fds(socket, bytes, {shell->pidfd.get(), shell->mount_mapping.get(), shell->files.get()});
+    (void)os::send_with_fds(socket, bytes,
+                            {shell->pidfd.get(), shell->mount_mapping.get(), shell->files.get()});
   } else {
     (void)os::send_with_fds(socket, "E" + shell.error().message(), {});
   }
@@ -29,7 +30,8 @@ static constexpr unsigned kBuildSeconds = 20;
 
 Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail_errno("socketpair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail_errno("socketpair");
   UniqueFd ours(pair[0]), theirs(pair[1]);
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "builder");

@@ -22,14 +22,15 @@ constexpr int kLockAttempts = 2000;  // a millisecond each
 Result<UniqueFd> open_loop(int number, std::string& path) {
   path = "/loop" + std::to_string(number);
   dev_t device = makedev(kLoopMajor, static_cast<unsigned>(number));
-  if (mknod(path.c_str(), S_IFBLK | 0600, device) != 0 && errno != EEXIST) return fail_errno("mknod", path);
+  if (mknod(path.c_str(), S_IFBLK | 0600, device) != 0 && errno != EEXIST)
+    return fail_errno("mknod", path);
   UniqueFd fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("open", path);
   return fd;
 }
 
-// Two mounts of one image would destroy it. The lock belongs to the open file, which the loop device
-// holds until the kernel has let go of the last mount: a moment after a sandbox has ended.
+// Two mounts of one image would destroy it. The lock belongs to the open file, which the loop
+// device holds until the kernel has let go of the last mount: a moment after a sandbox has ended.
 Result<void> lock_image(int image) {
   for (int attempt = 0; attempt < kLockAttempts; attempt++) {
     if (flock(image, LOCK_EX | LOCK_NB) == 0) return {};
@@ -61,7 +62,8 @@ Result<UniqueFd> DiskImages::open_image(int sandbox_dir, uint64_t bytes) {
   if (!image.valid()) return fail_errno("create", kImage);
   if (ftruncate(image.get(), static_cast<off_t>(bytes)) != 0) return fail_errno("size", kImage);
   ATOLL_TRY(formatter_.format(image.get()));
-  if (renameat(sandbox_dir, kUnfinished, sandbox_dir, kImage) != 0) return fail_errno("rename", kImage);
+  if (renameat(sandbox_dir, kUnfinished, sandbox_dir, kImage) != 0)
+    return fail_errno("rename", kImage);
   ATOLL_TRY(lock_image(image.get()));
   return image;
 }

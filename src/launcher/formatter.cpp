@@ -53,7 +53,8 @@ int run_mke2fs(int image) {
 
 Result<Formatter> Formatter::start() {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail_errno("socketpair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail_errno("socketpair");
   UniqueFd ours(pair[0]), theirs(pair[1]);
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "formatter");

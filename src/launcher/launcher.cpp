@@ -31,9 +31,8 @@ constexpr int kRetryMs = 20;
 constexpr int kQuietMs = 3;
 
 os::CgroupLimits cgroup_limits(const Limits& limits) {
-  return {.memory_bytes = limits.memory_bytes,
-          .cpu_millis = limits.cpu_millis,
-          .pids = limits.pids};
+  return {
+      .memory_bytes = limits.memory_bytes, .cpu_millis = limits.cpu_millis, .pids = limits.pids};
 }
 
 Result<void> check_id(const std::string& id) {
@@ -46,12 +45,10 @@ Result<void> check_id(const std::string& id) {
 Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   ATOLL_ASSIGN(os::CgroupLayout layout, os::detect_cgroups());
   ATOLL_ASSIGN(os::CgroupTree cgroups, os::CgroupTree::open(layout, config.cgroup_name));
-  ATOLL_ASSIGN(UniqueFd sockets,
-               os::open_dir_at(AT_FDCWD, (config.run_dir + "/agents").c_str()));
+  ATOLL_ASSIGN(UniqueFd sockets, os::open_dir_at(AT_FDCWD, (config.run_dir + "/agents").c_str()));
   ATOLL_ASSIGN(std::vector<sock_filter> filter, build_main_filter());
   ATOLL_ASSIGN(DiskImages disks, DiskImages::open());
-  ATOLL_TRY(
-      enter_minimal_mounts(config.run_dir + "/launcher", config.data_dir, config.agent));
+  ATOLL_TRY(enter_minimal_mounts(config.run_dir + "/launcher", config.data_dir, config.agent));
   ATOLL_ASSIGN(UniqueFd data, os::open_dir_at(AT_FDCWD, kDataDir));
   ATOLL_ASSIGN(UniqueFd trash_dir, os::open_dir_at(data.get(), "trash"));
   ATOLL_ASSIGN(Trash trash, Trash::open(std::move(trash_dir)));
@@ -137,18 +134,31 @@ void Launcher::receive() {
 void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payload) {
   auto handle = [&]() -> Result<void> {
     switch (static_cast<wire::LauncherType>(header.type)) {
-      case wire::LauncherType::BuildRequest: return on_build(header.id, payload);
-      case wire::LauncherType::LimitsRequest: return on_limits(header.id, payload);
-      case wire::LauncherType::FreezeRequest: return on_freeze(header.id, payload);
-      case wire::LauncherType::StopRequest: return on_stop(header.id, payload);
-      case wire::LauncherType::DestroyRequest: return on_destroy(header.id, payload);
-      case wire::LauncherType::DiscardRequest: return on_discard(header.id, payload);
-      case wire::LauncherType::PublishRequest: return on_publish(header.id, payload);
-      case wire::LauncherType::ReserveRequest: return on_reserve(header.id, payload);
-      case wire::LauncherType::UsageRequest: return on_usage(header.id, payload);
-      case wire::LauncherType::StatusRequest: return on_status(header.id);
-      case wire::LauncherType::ShutdownRequest: on_shutdown(header.id); return {};
-      default: return fail(ErrorCode::NotSupported, "unknown verb");
+      case wire::LauncherType::BuildRequest:
+        return on_build(header.id, payload);
+      case wire::LauncherType::LimitsRequest:
+        return on_limits(header.id, payload);
+      case wire::LauncherType::FreezeRequest:
+        return on_freeze(header.id, payload);
+      case wire::LauncherType::StopRequest:
+        return on_stop(header.id, payload);
+      case wire::LauncherType::DestroyRequest:
+        return on_destroy(header.id, payload);
+      case wire::LauncherType::DiscardRequest:
+        return on_discard(header.id, payload);
+      case wire::LauncherType::PublishRequest:
+        return on_publish(header.id, payload);
+      case wire::LauncherType::ReserveRequest:
+        return on_reserve(header.id, payload);
+      case wire::LauncherType::UsageRequest:
+        return on_usage(header.id, payload);
+      case wire::LauncherType::StatusRequest:
+        return on_status(header.id);
+      case wire::LauncherType::ShutdownRequest:
+        on_shutdown(header.id);
+        return {};
+      default:
+        return fail(ErrorCode::NotSupported, "unknown verb");
     }
   };
   auto result = handle();
@@ -325,7 +335,8 @@ Result<void> Launcher::on_status(uint32_t id) {
   }
   status.sandboxes = list_directories(sandboxes_dir_.get(), Names::Plain);
   status.cgroup_mode = to_string(cgroups_.mode());
-  if (!cgroups_.has_unified()) status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");
+  if (!cgroups_.has_unified())
+    status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");
   send(id, status);
   return {};
 }

@@ -21,8 +21,8 @@ static Result<void> bind(const std::string& from, const char* to) {
 }
 
 static Result<void> make_places(std::string_view agent) {
-  for (const char* dir : {"data", "proc", "root", "stage", "stage/proc", "stage/pts", "stage/shm",
-                          "empty"}) {
+  for (const char* dir :
+       {"data", "proc", "root", "stage", "stage/proc", "stage/pts", "stage/shm", "empty"}) {
     ATOLL_TRY(os::make_dir_at(AT_FDCWD, dir, 0755));
   }
   UniqueFd place(open("stage/agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));
@@ -40,7 +40,8 @@ static Result<void> make_places(std::string_view agent) {
 Result<void> enter_minimal_mounts(const std::string& scratch, const std::string& data_dir,
                                   std::string_view agent) {
   if (unshare(CLONE_NEWNS) != 0) return fail_errno("unshare", "mount namespace");
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_errno("mount", "/");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno("mount", "/");
   if (mount("atoll", scratch.c_str(), "tmpfs", MS_NOSUID, "mode=0755,size=4m,nr_inodes=64") != 0) {
     return fail_errno("mount tmpfs", scratch);
   }

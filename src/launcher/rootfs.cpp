@@ -51,8 +51,8 @@ Result<void> make_owned_dir(int dir, const char* name) {
 }
 
 Result<UniqueFd> disk_tree(const RootfsPlan& plan) {
-  ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(),
-                                              O_RDONLY | O_DIRECTORY));
+  ATOLL_ASSIGN(UniqueFd dir,
+               os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(), O_RDONLY | O_DIRECTORY));
   ATOLL_ASSIGN(UniqueFd disk, plan.disks->mount(dir.get(), plan.disk_bytes));
   ATOLL_TRY(make_owned_dir(disk.get(), "upper"));
   ATOLL_TRY(make_owned_dir(disk.get(), "work"));
@@ -63,8 +63,8 @@ Result<UniqueFd> disk_tree(const RootfsPlan& plan) {
 // The file system that holds `upper` and `work`, mapped. A new sandbox takes the directory that was
 // made ahead: one rename instead of three directories, and the mount of it stays valid.
 Result<UniqueFd> writable_tree(const RootfsPlan& plan) {
-  bool fresh = syscall(SYS_renameat2, plan.sandboxes_dir, plan.blank.name.c_str(), plan.sandboxes_dir,
-                       plan.sandbox.c_str(), RENAME_NOREPLACE) == 0;
+  bool fresh = syscall(SYS_renameat2, plan.sandboxes_dir, plan.blank.name.c_str(),
+                       plan.sandboxes_dir, plan.sandbox.c_str(), RENAME_NOREPLACE) == 0;
   if (!fresh && errno != EEXIST) return fail_errno("name the files of", plan.sandbox);
   if (plan.disk_bytes != 0) return disk_tree(plan);
   if (fresh) return UniqueFd(fcntl(plan.blank.tree.get(), F_DUPFD_CLOEXEC, 3));
@@ -119,7 +119,8 @@ Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, 
   ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(sandboxes_dir, blank.name.c_str()));
   ATOLL_TRY(make_owned_dir(dir.get(), "upper"));
   ATOLL_TRY(make_owned_dir(dir.get(), "work"));
-  ATOLL_ASSIGN(blank.tree, mapped_clone(sandboxes_dir, blank.name, mount_mapping, Access::ReadWrite));
+  ATOLL_ASSIGN(blank.tree,
+               mapped_clone(sandboxes_dir, blank.name, mount_mapping, Access::ReadWrite));
   return blank;
 }
 
@@ -129,7 +130,8 @@ Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
   if (!context.valid()) return fail_errno("fsopen", "overlay");
   std::vector<UniqueFd> keep;  // until the mount is made
   for (const std::string& layer : plan.layers) {
-    ATOLL_ASSIGN(UniqueFd lower, mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly));
+    ATOLL_ASSIGN(UniqueFd lower,
+                 mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly));
     ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
     keep.push_back(std::move(lower));
   }
@@ -137,7 +139,8 @@ Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd work, subdirectory(own, "work"));
   ATOLL_TRY(set_layer(context.get(), "upperdir", upper.get()));
   ATOLL_TRY(set_layer(context.get(), "workdir", work.get()));
-  if (plan.ephemeral && os::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) != 0) {
+  if (plan.ephemeral &&
+      os::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) != 0) {
     return fail_errno("overlay option", "volatile");
   }
   MounterIdentity mounter(plan.id_base);
@@ -184,7 +187,8 @@ Result<void> attach_rootfs(int pidfd, const UniqueFd& rootfs, const std::string&
   if (setns(pidfd, kVisited) != 0) return fail_errno("setns", "the sandbox's mounts");
   Result<void> assembled = assemble(rootfs, hostname);
   // Failing to come home would leave a privileged process in a sandbox's namespaces.
-  if (setns(home_mounts.get(), CLONE_NEWNS) != 0 || setns(home_uts.get(), CLONE_NEWUTS) != 0) abort();
+  if (setns(home_mounts.get(), CLONE_NEWNS) != 0 || setns(home_uts.get(), CLONE_NEWUTS) != 0)
+    abort();
   return assembled;
 }
 

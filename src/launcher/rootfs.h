@@ -24,7 +24,7 @@ struct RootfsPlan {
   std::vector<std::string> layers;  // topmost first
   int sandboxes_dir = -1;
   std::string sandbox;
-  BlankFiles blank;             // becomes the sandbox's, unless it has files already
+  BlankFiles blank;  // becomes the sandbox's, unless it has files already
   int mount_mapping = -1;
   uint32_t id_base = 0;
   bool ephemeral = false;

@@ -25,17 +25,19 @@ namespace {
 // What Docker hides or write-protects in /proc, and what else any user may read there of the host.
 // Files that only the host's root may open need no cover: nobody inside is that.
 constexpr const char* kMasked[] = {
-    "acpi",      "asound",    "buddyinfo",     "bus",         "config.gz", "diskstats",
-    "driver",    "fs",        "interrupts",    "iomem",       "ioports",   "irq",
-    "kallsyms",  "kcore",     "key-users",     "keys",        "kmsg",      "latency_stats",
-    "modules",   "partitions", "pressure",     "sched_debug", "schedstat", "scsi",
-    "softirqs",  "sysrq-trigger", "timer_list", "zoneinfo",
+    "acpi",       "asound",        "buddyinfo",  "bus",
+    "config.gz",  "diskstats",     "driver",     "fs",
+    "interrupts", "iomem",         "ioports",    "irq",
+    "kallsyms",   "kcore",         "key-users",  "keys",
+    "kmsg",       "latency_stats", "modules",    "partitions",
+    "pressure",   "sched_debug",   "schedstat",  "scsi",
+    "softirqs",   "sysrq-trigger", "timer_list", "zoneinfo",
 };
 constexpr const char* kReadOnly[] = {"sys"};
 
 // The `dev` profile's capabilities, plus the one a command uses to give up the rest.
-constexpr int kKept[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
-                         CAP_KILL,   CAP_SETGID,       CAP_SETUID, CAP_SETPCAP};
+constexpr int kKept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
+                         CAP_KILL,  CAP_SETGID,       CAP_SETUID, CAP_SETPCAP};
 
 Result<void> attach(UniqueFd tree, const char* to) {
   if (os::move_mount(tree.get(), "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
@@ -66,7 +68,8 @@ Result<void> mask_proc() {
   }
   for (const char* name : kReadOnly) {
     std::string path = std::string(kStageProc) + "/" + name;
-    ATOLL_ASSIGN(UniqueFd same, read_only_clone(path.c_str(), MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
+    ATOLL_ASSIGN(UniqueFd same,
+                 read_only_clone(path.c_str(), MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
     ATOLL_TRY(attach(std::move(same), path.c_str()));
   }
   return {};
@@ -109,13 +112,17 @@ Result<void> enter_time_namespace() {
 }
 
 Result<void> stage_mounts() {
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_errno("mount", "/");
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0)
+    return fail_errno("mount", "/");
   constexpr unsigned long kPlain = MS_NOSUID | MS_NOEXEC;
-  if (mount("proc", kStageProc, "proc", kPlain | MS_NODEV, nullptr) != 0) return fail_errno("mount", "proc");
-  if (mount("devpts", kStagePts, "devpts", kPlain, "newinstance,ptmxmode=0666,mode=0620,gid=5") != 0) {
+  if (mount("proc", kStageProc, "proc", kPlain | MS_NODEV, nullptr) != 0)
+    return fail_errno("mount", "proc");
+  if (mount("devpts", kStagePts, "devpts", kPlain, "newinstance,ptmxmode=0666,mode=0620,gid=5") !=
+      0) {
     return fail_errno("mount", "devpts");
   }
-  if (mount("shm", kStageShm, "tmpfs", kPlain | MS_NODEV, "mode=1777,size=64m,nr_inodes=16k") != 0) {
+  if (mount("shm", kStageShm, "tmpfs", kPlain | MS_NODEV, "mode=1777,size=64m,nr_inodes=16k") !=
+      0) {
     return fail_errno("mount", "shm");
   }
   ATOLL_ASSIGN(UniqueFd agent, read_only_clone(kAgent, MOUNT_ATTR_NODEV));
@@ -161,8 +168,10 @@ Result<void> place_descriptors(const ShellChild& child) {
   if (null < 0 || listener < 0 || report < 0) return fail_errno("dup");
   for (int fd : {0, 1, 2}) dup2(null, fd);
   dup2(listener, 3);
-  if (cgroup >= 0) dup2(cgroup, 4);
-  else close(4);
+  if (cgroup >= 0)
+    dup2(cgroup, 4);
+  else
+    close(4);
   dup3(report, 5, O_CLOEXEC);
   if (syscall(SYS_close_range, 6, ~0u, 0) != 0) return fail_errno("close_range");
   return {};
@@ -171,7 +180,8 @@ Result<void> place_descriptors(const ShellChild& child) {
 Result<void> drop_capabilities() {
   for (int cap = 0; cap <= CAP_LAST_CAP; cap++) {
     if (std::find(std::begin(kKept), std::end(kKept), cap) != std::end(kKept)) continue;
-    if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EINVAL) return fail_errno("drop capability");
+    if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) != 0 && errno != EINVAL)
+      return fail_errno("drop capability");
   }
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[2] = {};

@@ -42,9 +42,12 @@ MountLine parse_line(std::string_view line) {
 
 std::string_view to_string(CgroupMode mode) {
   switch (mode) {
-    case CgroupMode::Unified: return "v2";
-    case CgroupMode::Hybrid: return "hybrid";
-    case CgroupMode::Legacy: return "v1";
+    case CgroupMode::Unified:
+      return "v2";
+    case CgroupMode::Hybrid:
+      return "hybrid";
+    case CgroupMode::Legacy:
+      return "v1";
   }
   return "v1";
 }
@@ -73,8 +76,10 @@ CgroupLayout parse_cgroup_layout(std::string_view mountinfo, std::string_view un
                      std::find(found.begin(), found.end(), wanted) != found.end();
     if (!available) layout.missing.emplace_back(wanted);
   }
-  if (layout.unified.empty()) layout.mode = CgroupMode::Legacy;
-  else layout.mode = layout.legacy.empty() ? CgroupMode::Unified : CgroupMode::Hybrid;
+  if (layout.unified.empty())
+    layout.mode = CgroupMode::Legacy;
+  else
+    layout.mode = layout.legacy.empty() ? CgroupMode::Unified : CgroupMode::Hybrid;
   return layout;
 }
 

@@ -27,8 +27,9 @@ TEST(CgroupLayout, AHybridHostHasItsLimitsOnV1AndItsLifeOnV2) {
 }
 
 TEST(CgroupLayout, APureV2HostNeedsNothingElse) {
-  CgroupLayout layout = parse_cgroup_layout(
-      "25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n", "cpuset cpu io memory pids");
+  CgroupLayout layout =
+      parse_cgroup_layout("25 20 0:22 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate\n",
+                          "cpuset cpu io memory pids");
   EXPECT_EQ(layout.mode, CgroupMode::Unified);
   EXPECT_THAT(layout.legacy, IsEmpty());
   EXPECT_THAT(layout.missing, IsEmpty());

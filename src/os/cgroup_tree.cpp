@@ -145,7 +145,9 @@ Result<void> CgroupTree::write_legacy(std::string_view controller, const std::st
 
 Result<void> CgroupTree::set_limits(const std::string& group, const CgroupLimits& limits) {
   if (unified_limits_) {
-    auto text = [](uint64_t value) { return value == 0 ? std::string("max") : std::to_string(value); };
+    auto text = [](uint64_t value) {
+      return value == 0 ? std::string("max") : std::to_string(value);
+    };
     auto put = [&](const char* file, const std::string& value) {
       return write_file_at(unified_.get(), file_of(group, file).c_str(), value);
     };
@@ -155,7 +157,8 @@ Result<void> CgroupTree::set_limits(const std::string& group, const CgroupLimits
     uint64_t quota = uint64_t{limits.cpu_millis} * kPeriodUs / 1000;
     return put("cpu.max", text(quota) + " " + std::to_string(kPeriodUs));
   }
-  std::string memory = std::to_string(limits.memory_bytes == 0 ? kUnlimitedV1 : limits.memory_bytes);
+  std::string memory =
+      std::to_string(limits.memory_bytes == 0 ? kUnlimitedV1 : limits.memory_bytes);
   // Memory and memory+swap bound each other: which goes first depends on the direction.
   if (!write_legacy("memory", group, "memory.limit_in_bytes", memory)) {
     (void)write_legacy("memory", group, "memory.memsw.limit_in_bytes", memory);

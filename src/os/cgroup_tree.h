@@ -64,8 +64,8 @@ class CgroupTree {
   };
   static Result<Hierarchy> open_hierarchy(const std::string& mount, const std::string& name);
   const Hierarchy* legacy_for(std::string_view controller) const;
-  Result<void> write_legacy(std::string_view controller, const std::string& group,
-                            const char* file, const std::string& value);
+  Result<void> write_legacy(std::string_view controller, const std::string& group, const char* file,
+                            const std::string& value);
 
   CgroupMode mode_ = CgroupMode::Legacy;
   std::string name_;

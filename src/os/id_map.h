@@ -12,8 +12,8 @@ namespace atl::os {
 
 // Every sandbox has a block of this many ids of its own; host id 0 is in none of them.
 inline constexpr uint32_t kIdBlockSize = 65536;
-inline constexpr uint32_t kFirstIdBlock = 8;       // 8 * 65536 = 524288
-inline constexpr uint32_t kLastIdBlock = 28671;    // ends at 1879048191
+inline constexpr uint32_t kFirstIdBlock = 8;     // 8 * 65536 = 524288
+inline constexpr uint32_t kLastIdBlock = 28671;  // ends at 1879048191
 // On disk everything belongs to this block, which no host account uses.
 inline constexpr uint32_t kDiskIdBase = 2147352576;
 

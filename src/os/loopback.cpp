@@ -30,7 +30,8 @@ Result<void> bring_loopback_up() {
     char rest[256];
   } reply{};
   ssize_t size = recv(socket.get(), &reply, sizeof reply, 0);
-  if (size < static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(nlmsgerr))) return fail_errno("recv", "netlink");
+  if (size < static_cast<ssize_t>(sizeof(nlmsghdr) + sizeof(nlmsgerr)))
+    return fail_errno("recv", "netlink");
   if (reply.header.nlmsg_type == NLMSG_ERROR && reply.error.error != 0) {
     errno = -reply.error.error;
     return fail_errno("bring up", "lo");

@@ -47,7 +47,8 @@ Task<Result<void>> Manager::start() {
   auto known = [this](const std::string& key) { return by_id_.contains(key); };
   ATOLL_CO_TRY(co_await backend_.reclaim(known));
   auto self = shared_from_this();
-  asio::co_spawn(executor_, [self]() -> Task<void> { return self->enforce_lifetimes(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self]() -> Task<void> { return self->enforce_lifetimes(); }, asio::detached);
   co_return Result<void>();
 }
 
@@ -94,7 +95,8 @@ Result<void> Manager::check(const Spec& spec) const {
   if (stopping_) return fail(ErrorCode::Unavailable, "the server is stopping");
   if (spec.name.empty()) return {};
   if (!is_valid_id(spec.name)) {
-    return fail(Error(ErrorCode::InvalidArgument, "a name is 1 to 64 of a-z, 0-9 and '-', and does not start with '-'")
+    return fail(Error(ErrorCode::InvalidArgument,
+                      "a name is 1 to 64 of a-z, 0-9 and '-', and does not start with '-'")
                     .with_field("name"));
   }
   if (id_by_name_.contains(spec.name) || by_id_.contains(spec.name)) {
@@ -213,7 +215,8 @@ Task<Result<void>> Manager::stop(SandboxPtr sandbox, std::string reason) {
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
   if (sandbox->handle == nullptr) co_return Result<void>();
   // Frozen processes cannot be killed on every kernel; thawing first is always right.
-  if (sandbox->record.status == Status::Paused) ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
+  if (sandbox->record.status == Status::Paused)
+    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   sandbox->record.status = Status::Stopped;
   sandbox->record.reason = std::move(reason);
   ATOLL_CO_TRY(co_await save(*sandbox));
@@ -272,7 +275,8 @@ Result<SandboxPtr> Manager::find(const std::string& id_or_name) const {
   auto named = id_by_name_.find(id_or_name);
   auto it = by_id_.find(named == id_by_name_.end() ? id_or_name : named->second);
   if (it == by_id_.end()) {
-    return fail(ErrorCode::NotFound, "no sandbox '" + id_or_name + "'; list them to see what there is");
+    return fail(ErrorCode::NotFound,
+                "no sandbox '" + id_or_name + "'; list them to see what there is");
   }
   return it->second;
 }
@@ -305,9 +309,9 @@ void Manager::sandbox_ended(const EndedSandbox& ended) {
   SandboxPtr sandbox = it->second;
   sandbox->handle = nullptr;
   sandbox->record.status = Status::Failed;
-  sandbox->record.reason = ended.out_of_memory
-                               ? "it ran out of memory and its agent was killed; give it more memory"
-                               : "its agent was killed";
+  sandbox->record.reason =
+      ended.out_of_memory ? "it ran out of memory and its agent was killed; give it more memory"
+                          : "its agent was killed";
   auto self = shared_from_this();
   auto record_it = [self, sandbox]() -> Task<void> {
     auto saved = co_await self->save(*sandbox);
@@ -330,8 +334,10 @@ Task<void> Manager::enforce_lifetimes() {
                      now > sandbox->record.started_at_ms + int64_t{spec.max_lifetime_s} * 1000;
       bool idle = spec.idle_timeout_s != 0 &&
                   now > sandbox->last_activity_ms + int64_t{spec.idle_timeout_s} * 1000;
-      if (expired) co_await expire(sandbox, "its lifetime was over");
-      else if (idle) co_await expire(sandbox, "it was idle");
+      if (expired)
+        co_await expire(sandbox, "its lifetime was over");
+      else if (idle)
+        co_await expire(sandbox, "it was idle");
     }
   }
 }

@@ -1,5 +1,5 @@
-// All sandboxes of this server: create, find, stop, resume, delete; names and lifetimes. One thread.
-// Everything a caller was told survives the server's death.
+// All sandboxes of this server: create, find, stop, resume, delete; names and lifetimes. One
+// thread. Everything a caller was told survives the server's death.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>

@@ -13,9 +13,9 @@
 namespace atl::sandbox {
 
 struct PoolOptions {
-  uint32_t target = 4;      // a template's ready sandboxes; 0: no pool
-  uint32_t maximum = 64;    // under lasting demand
-  Limits limits;            // what blank ones are made with
+  uint32_t target = 4;    // a template's ready sandboxes; 0: no pool
+  uint32_t maximum = 64;  // under lasting demand
+  Limits limits;          // what blank ones are made with
 };
 
 class Pool : public std::enable_shared_from_this<Pool> {

@@ -10,10 +10,14 @@ namespace json = boost::json;
 
 std::string_view to_string(Status status) {
   switch (status) {
-    case Status::Running: return "running";
-    case Status::Paused: return "paused";
-    case Status::Stopped: return "stopped";
-    case Status::Failed: return "failed";
+    case Status::Running:
+      return "running";
+    case Status::Paused:
+      return "paused";
+    case Status::Stopped:
+      return "stopped";
+    case Status::Failed:
+      return "failed";
   }
   return "failed";
 }

@@ -51,7 +51,8 @@ class ServerProcess {
         prepared_(prepared),
         announce_(announce),
         store_(std::move(store)),
-        launcher_(std::make_shared<native::LauncherClient>(io_.get_executor(), std::move(launcher))),
+        launcher_(
+            std::make_shared<native::LauncherClient>(io_.get_executor(), std::move(launcher))),
         backend_(io_.get_executor(), launcher_,
                  {.data_dir = arguments.data_dir, .run_dir = arguments.run_dir}),
         manager_(std::make_shared<sandbox::Manager>(
@@ -73,7 +74,8 @@ class ServerProcess {
       io_.stop();
     });
     launcher_->start();
-    asio::co_spawn(io_, [this]() -> Task<void> { return serve(); }, asio::detached);
+    asio::co_spawn(
+        io_, [this]() -> Task<void> { return serve(); }, asio::detached);
     io_.run();
     return exit_code_;
   }
@@ -99,7 +101,8 @@ class ServerProcess {
   Task<Result<void>> start() {
     ATOLL_CO_TRY(co_await backend_.start());
     ATOLL_CO_TRY(co_await manager_->start());
-    for (UniqueFd& listener : prepared_.listeners) ATOLL_CO_TRY(server_.listen_fd(std::move(listener)));
+    for (UniqueFd& listener : prepared_.listeners)
+      ATOLL_CO_TRY(server_.listen_fd(std::move(listener)));
     manager_->warm_pool();
     log(LogLevel::Info, "serving",
         {{"socket", arguments_.run_dir + "/atoll.sock"},

@@ -23,7 +23,9 @@ constexpr uid_t kFallbackId = 64199;
 Account find_account(const std::string& name) {
   if (passwd* entry = getpwnam(name.c_str())) return {entry->pw_uid, entry->pw_gid};
   log(LogLevel::Warning, "no such account, the server runs as an unnamed one",
-      {{"account", name}, {"uid", std::to_string(kFallbackId)}, {"remedy", "useradd --system " + name}});
+      {{"account", name},
+       {"uid", std::to_string(kFallbackId)},
+       {"remedy", "useradd --system " + name}});
   return {kFallbackId, kFallbackId};
 }
 
@@ -71,7 +73,8 @@ Result<std::string> load_api_key(const std::string& data_dir, const Account& acc
   UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!fd.valid()) return fail_errno("create", path);
   ATOLL_TRY(os::write_all(fd.get(), key + "\n"));
-  if (fchown(fd.get(), 0, account.gid) != 0 || fchmod(fd.get(), 0640) != 0) return fail_errno("chown", path);
+  if (fchown(fd.get(), 0, account.gid) != 0 || fchmod(fd.get(), 0640) != 0)
+    return fail_errno("chown", path);
   return key;
 }
 
@@ -79,14 +82,17 @@ Result<UniqueFd> listen_unix(const std::string& path, const Account& account) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return fail(ErrorCode::InvalidArgument, "the run directory's path is too long for a socket: " + path);
+    return fail(ErrorCode::InvalidArgument,
+                "the run directory's path is too long for a socket: " + path);
   }
   path.copy(address.sun_path, sizeof address.sun_path - 1);
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fail_errno("socket");
   unlink(path.c_str());  // ours alone: the lock is held
-  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return fail_errno("bind", path);
-  if (chown(path.c_str(), 0, account.gid) != 0 || chmod(path.c_str(), 0660) != 0) return fail_errno("chown", path);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    return fail_errno("bind", path);
+  if (chown(path.c_str(), 0, account.gid) != 0 || chmod(path.c_str(), 0660) != 0)
+    return fail_errno("chown", path);
   if (listen(fd.get(), 1024) != 0) return fail_errno("listen", path);
   return fd;
 }
@@ -98,7 +104,8 @@ struct Endpoint {
 
 Result<Endpoint> parse_endpoint(const std::string& text) {
   auto refuse = [&] {
-    return fail(ErrorCode::InvalidArgument, "--listen takes ADDRESS:PORT or none, not '" + text + "'");
+    return fail(ErrorCode::InvalidArgument,
+                "--listen takes ADDRESS:PORT or none, not '" + text + "'");
   };
   size_t colon = text.find_last_of(':');
   if (colon == text.npos) return refuse();

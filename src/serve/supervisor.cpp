@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <optional>
 
@@ -45,9 +46,11 @@ std::vector<UniqueFd> copies(const std::vector<UniqueFd>& fds) {
   return result;
 }
 
-Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prepared, bool announce) {
+Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prepared,
+                            bool announce) {
   int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail_errno("socketpair");
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail_errno("socketpair");
   UniqueFd launcher_end(pair[0]), server_end(pair[1]);
   int buffer = 1 << 20;
   setsockopt(launcher_end.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
@@ -154,8 +157,9 @@ int run_serve(ServeArguments arguments) {
   if (arguments.log_level == "warning") set_log_level(LogLevel::Warning);
   if (arguments.log_level == "error") set_log_level(LogLevel::Error);
   if (geteuid() != 0) {
-    fprintf(stderr, "atoll: serve must be started as root (sudo atoll serve): it makes namespaces "
-                    "and control groups, then gives up its rights\n");
+    fprintf(stderr,
+            "atoll: serve must be started as root (sudo atoll serve): it makes namespaces "
+            "and control groups, then gives up its rights\n");
     return 125;
   }
   auto prepared = serve::prepare(arguments);
@@ -163,7 +167,9 @@ int run_serve(ServeArguments arguments) {
     fprintf(stderr, "atoll: cannot serve: %s\n", prepared.error().message().c_str());
     return 125;
   }
-  return serve::supervise(arguments, *prepared);
+  int code = serve::supervise(arguments, *prepared);
+  unlink((arguments.run_dir + "/atoll.sock").c_str());
+  return code;
 }
 
 }  // namespace atl::cli

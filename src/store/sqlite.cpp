@@ -11,7 +11,8 @@ static Error sqlite_error(sqlite3* handle, int code, std::string_view what) {
 }
 
 void Statement::bind(int index, std::string_view text) {
-  sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  sqlite3_bind_text64(statement_.get(), index, text.data(), text.size(), SQLITE_STATIC,
+                      SQLITE_UTF8);
 }
 
 void Statement::bind(int index, int64_t value) {
@@ -28,8 +29,9 @@ Result<bool> Statement::step() {
 std::string Statement::text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   int size = sqlite3_column_bytes(statement_.get(), column);
-  return text == nullptr ? std::string()
-                         : std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
+  return text == nullptr
+             ? std::string()
+             : std::string(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
 }
 
 int64_t Statement::integer(int column) const {

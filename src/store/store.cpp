@@ -7,8 +7,9 @@ constexpr int64_t kVersion = 1;
 
 Result<void> check_intact(Database& database, const std::string& path) {
   auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::Internal, path + " is damaged (" + why +
-                                         "); it was left as it is: move it away, or restore a backup");
+    return fail(ErrorCode::Internal,
+                path + " is damaged (" + why +
+                    "); it was left as it is: move it away, or restore a backup");
   };
   auto statement = database.prepare("PRAGMA quick_check(1)");
   if (!statement) return refuse(statement.error().message());
@@ -24,9 +25,9 @@ Result<void> migrate(Database& database, const std::string& path) {
   ATOLL_TRY(query.step());
   int64_t version = query.integer(0);
   if (version > kVersion) {
-    return fail(ErrorCode::NotSupported,
-                path + " was written by a newer Atoll (schema " + std::to_string(version) +
-                    "); run that version, or move the file away");
+    return fail(ErrorCode::NotSupported, path + " was written by a newer Atoll (schema " +
+                                             std::to_string(version) +
+                                             "); run that version, or move the file away");
   }
   if (version == kVersion) return {};
   return database.execute(

@@ -94,7 +94,8 @@ TEST(FrameBuffer, RefusesAnOversizedFrame) {
 }
 
 TEST(Codec, LauncherMessagesComeBack) {
-  BuildRequest request{.sandbox = "box", .layers = {"a", "b"}, .limits = {.memory_bytes = 5, .pids = 9}};
+  BuildRequest request{
+      .sandbox = "box", .layers = {"a", "b"}, .limits = {.memory_bytes = 5, .pids = 9}};
   auto decoded = decode<BuildRequest>(encode(request));
   ASSERT_TRUE(decoded);
   EXPECT_EQ(decoded->layers, request.layers);

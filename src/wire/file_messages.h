@@ -11,10 +11,10 @@
 namespace atl::wire {
 
 enum class FileOp : uint8_t {
-  Stat = 1,   // FileEntries with one entry
-  List,       // FileEntries...
-  Read,       // FileReply{entry}, FileData..., FileEnd
-  Write,      // FileData... and FileEnd from the server, then FileReply{entry}
+  Stat = 1,  // FileEntries with one entry
+  List,      // FileEntries...
+  Read,      // FileReply{entry}, FileData..., FileEnd
+  Write,     // FileData... and FileEnd from the server, then FileReply{entry}
   Mkdir,
   Move,
   Remove,
@@ -33,13 +33,13 @@ struct FileRequest {
   std::string user;
   uint32_t mode = 0;  // Write, Mkdir; 0: the default
   bool recursive = false;
-  bool force = false;      // Remove: a missing path is fine
-  bool hidden = true;      // List: names starting with a dot
-  bool follow = true;      // Stat: follow a final symlink
+  bool force = false;  // Remove: a missing path is fine
+  bool hidden = true;  // List: names starting with a dot
+  bool follow = true;  // Stat: follow a final symlink
   bool ignore_case = false;
-  uint32_t context = 0;    // Search: lines before and after
-  uint64_t offset = 0;     // Read
-  uint64_t limit = 0;      // Read: bytes; Search: matches; List: entries; 0: the default bound
+  uint32_t context = 0;     // Search: lines before and after
+  uint64_t offset = 0;      // Read
+  uint64_t limit = 0;       // Read: bytes; Search: matches; List: entries; 0: the default bound
   uint32_t first_line = 0;  // Read: 1-based, inclusive; 0: whole file
   uint32_t last_line = 0;
   void visit(auto& v) {

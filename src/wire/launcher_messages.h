@@ -26,7 +26,7 @@ enum class LauncherType : uint16_t {
   PublishRequest,  // a stopped sandbox's files become a template layer
   UsageRequest,
   Usage,
-  Ended,           // unasked: a sandbox's PID 1 is gone
+  Ended,  // unasked: a sandbox's PID 1 is gone
   ShutdownRequest,
 };
 
@@ -44,10 +44,10 @@ struct LauncherDone {
 
 struct BuildRequest {
   static constexpr LauncherType kType = LauncherType::BuildRequest;
-  std::string sandbox;               // names its files and its host name
-  std::vector<std::string> layers;   // topmost first
+  std::string sandbox;              // names its files and its host name
+  std::vector<std::string> layers;  // topmost first
   Limits limits;
-  bool ephemeral = false;            // its files need not survive a host crash
+  bool ephemeral = false;  // its files need not survive a host crash
   void visit(auto& v) { v(sandbox, layers, limits, ephemeral); }
 };
 

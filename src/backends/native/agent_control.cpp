@@ -18,7 +18,8 @@ Task<Result<std::shared_ptr<AgentControl>>> AgentControl::connect(
   if (ready.version != 1) co_return fail(ErrorCode::Internal, "the agent is of another version");
   if (configure) ATOLL_CO_TRY(co_await link->expect<wire::Done>());
   std::shared_ptr<AgentControl> control(new AgentControl(std::move(link)));
-  asio::co_spawn(executor, [control]() -> Task<void> { return control->read_loop(); }, asio::detached);
+  asio::co_spawn(
+      executor, [control]() -> Task<void> { return control->read_loop(); }, asio::detached);
   co_return control;
 }
 

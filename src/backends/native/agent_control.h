@@ -4,8 +4,8 @@
 #include <map>
 #include <memory>
 
-#include "backends/native/agent_link.h"
 #include "async/one_shot.h"
+#include "backends/native/agent_link.h"
 
 namespace atl::native {
 

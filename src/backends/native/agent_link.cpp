@@ -37,7 +37,8 @@ Task<Result<std::unique_ptr<AgentLink>>> AgentLink::connect(asio::any_io_executo
 }
 
 Task<Result<void>> AgentLink::wait_writable() {
-  auto [error] = co_await socket_.async_wait(Descriptor::wait_write, asio::as_tuple(asio::use_awaitable));
+  auto [error] =
+      co_await socket_.async_wait(Descriptor::wait_write, asio::as_tuple(asio::use_awaitable));
   if (error) co_return fail(gone());
   co_return Result<void>();
 }
@@ -61,16 +62,17 @@ Task<Result<void>> AgentLink::write(std::string bytes) {
 
 Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_view payload) {
   std::string header;
-  wire::append_header(header, {.size = static_cast<uint32_t>(payload.size()),
-                               .type = static_cast<uint16_t>(type)});
+  wire::append_header(
+      header, {.size = static_cast<uint32_t>(payload.size()), .type = static_cast<uint16_t>(type)});
   size_t sent = 0;
   size_t total = header.size() + payload.size();
   while (sent < total) {
     if (!socket_.is_open()) co_return fail(gone());
     size_t skip_header = std::min(sent, header.size());
     size_t skip_payload = sent - skip_header;
-    iovec parts[] = {{header.data() + skip_header, header.size() - skip_header},
-                     {const_cast<char*>(payload.data()) + skip_payload, payload.size() - skip_payload}};
+    iovec parts[] = {
+        {header.data() + skip_header, header.size() - skip_header},
+        {const_cast<char*>(payload.data()) + skip_payload, payload.size() - skip_payload}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
@@ -98,7 +100,8 @@ Task<Result<void>> AgentLink::fill() {
     if (size < 0 && errno == EINTR) continue;
     if (size == 0 || errno != EAGAIN) co_return fail(gone());
     in_.shrink();
-    auto [error] = co_await socket_.async_wait(Descriptor::wait_read, asio::as_tuple(asio::use_awaitable));
+    auto [error] =
+        co_await socket_.async_wait(Descriptor::wait_read, asio::as_tuple(asio::use_awaitable));
     if (error) co_return fail(gone());
   }
 }

@@ -20,19 +20,22 @@ LauncherClient::LauncherClient(asio::any_io_executor executor, UniqueFd socket)
 
 void LauncherClient::start() {
   auto self = shared_from_this();
-  asio::co_spawn(executor_, [self]() -> Task<void> { return self->read_loop(); }, asio::detached);
+  asio::co_spawn(
+      executor_, [self]() -> Task<void> { return self->read_loop(); }, asio::detached);
 }
 
 Task<Result<LauncherClient::RawReply>> LauncherClient::exchange(uint32_t id, std::string bytes) {
   auto reply = std::make_shared<async::OneShot<Result<RawReply>>>();
   pending_[id] = reply;
   for (;;) {
-    ssize_t size = ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t size =
+        ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size >= 0) break;
     if (errno == EINTR) continue;
     if (errno != EAGAIN) {
       pending_.erase(id);
-      co_return fail(Error::from_errno(errno, "send", "to the launcher").with_code(ErrorCode::Unavailable));
+      co_return fail(
+          Error::from_errno(errno, "send", "to the launcher").with_code(ErrorCode::Unavailable));
     }
     co_await socket_.async_wait(asio::posix::stream_descriptor::wait_write,
                                 asio::as_tuple(asio::use_awaitable));
@@ -70,8 +73,9 @@ void LauncherClient::handle(std::string_view message) {
   pending_.erase(it);
   if (header.type == static_cast<uint16_t>(wire::LauncherType::Failure)) {
     auto failure = wire::decode<wire::LauncherFailure>(payload);
-    reply->set(failure ? Result<RawReply>(fail(static_cast<ErrorCode>(failure->code), failure->message))
-                       : Result<RawReply>(fail(std::move(failure).error())));
+    reply->set(failure
+                   ? Result<RawReply>(fail(static_cast<ErrorCode>(failure->code), failure->message))
+                   : Result<RawReply>(fail(std::move(failure).error())));
     return;
   }
   reply->set(RawReply{.type = header.type, .payload = std::string(payload)});

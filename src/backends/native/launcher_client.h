@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "async/one_shot.h"
 #include "atoll/result.h"
 #include "atoll/task.h"
-#include "async/one_shot.h"
 #include "base/unique_fd.h"
 #include "wire/frame.h"
 #include "wire/launcher_messages.h"

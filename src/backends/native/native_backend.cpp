@@ -42,7 +42,8 @@ Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
 
 Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
   const std::string& key = template_key.empty() ? options_.default_template : template_key;
-  ATOLL_ASSIGN(image::Template manifest, image::load_template(options_.data_dir + "/templates", key));
+  ATOLL_ASSIGN(image::Template manifest,
+               image::load_template(options_.data_dir + "/templates", key));
   // Manifests list layers from the bottom up, overlayfs from the top down.
   return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
 }
@@ -99,7 +100,8 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
   request.ephemeral = input.ephemeral;
   auto built = co_await launcher_->call<wire::Built>(std::move(request));
   if (!built) co_return fail(std::move(built).error());
-  auto control = co_await AgentControl::connect(executor_, socket_of(built->slot), configuration(input));
+  auto control =
+      co_await AgentControl::connect(executor_, socket_of(built->slot), configuration(input));
   if (!control) {
     wire::DestroyRequest undo{.slot = built->slot, .sandbox = input.session_key};
     (void)co_await launcher_->call<wire::LauncherDone>(undo);
@@ -116,8 +118,9 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
 
 Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
   if (!is_valid_id(input.template_key)) {
-    co_return fail(Error(ErrorCode::InvalidArgument, "a template key is 1 to 64 of a-z, 0-9 and '-'")
-                       .with_field("templateKey"));
+    co_return fail(
+        Error(ErrorCode::InvalidArgument, "a template key is 1 to 64 of a-z, 0-9 and '-'")
+            .with_field("templateKey"));
   }
   std::string key = "template/" + input.template_key;
   while (under_way_.contains(key)) {
@@ -147,7 +150,8 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   ATOLL_CO_ASSIGN(auto handle, co_await create(create_input));
   auto work = [&]() -> Task<Result<void>> {
     for (const SeedFile& file : input.seed_files) {
-      ATOLL_CO_ASSIGN(auto writer, co_await handle->session().write_file(file.path, WriteOptions{}));
+      ATOLL_CO_ASSIGN(auto writer,
+                      co_await handle->session().write_file(file.path, WriteOptions{}));
       ATOLL_CO_TRY(co_await writer->write(file.content));
       ATOLL_CO_TRY(co_await writer->finish());
     }
@@ -161,7 +165,8 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   }
   say("capturing its files");
   ATOLL_CO_TRY(co_await handle->dispose());
-  wire::PublishRequest publish{.sandbox = create_input.session_key, .layer = random_id("layer-", 24)};
+  wire::PublishRequest publish{.sandbox = create_input.session_key,
+                               .layer = random_id("layer-", 24)};
   auto published = co_await launcher_->call<wire::LauncherDone>(publish);
   if (!published) co_return fail(std::move(published).error());
   image::Template manifest = base;
@@ -210,7 +215,9 @@ void NativeBackend::forget(const std::string& session_key) {
 }
 
 SessionState NativeHandle::capture_state() const {
-  return {.backend_name = backend_.name(), .session_key = session_->id(), .metadata = {{"slot", slot_}}};
+  return {.backend_name = backend_.name(),
+          .session_key = session_->id(),
+          .metadata = {{"slot", slot_}}};
 }
 
 Task<Result<void>> NativeHandle::configure(CreateInput input) {

@@ -30,7 +30,9 @@ class NativeBackend : public SandboxBackend {
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
-  void on_ended(std::function<void(EndedSandbox)> callback) override { ended_ = std::move(callback); }
+  void on_ended(std::function<void(EndedSandbox)> callback) override {
+    ended_ = std::move(callback);
+  }
   Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
@@ -65,7 +67,10 @@ class NativeHandle : public SandboxHandle {
  public:
   NativeHandle(NativeBackend& backend, std::string slot, std::unique_ptr<NativeSession> session,
                BuildTimings timings)
-      : backend_(backend), slot_(std::move(slot)), session_(std::move(session)), timings_(timings) {}
+      : backend_(backend),
+        slot_(std::move(slot)),
+        session_(std::move(session)),
+        timings_(timings) {}
 
   SandboxSession& session() override { return *session_; }
   SessionState capture_state() const override;

@@ -54,7 +54,8 @@ Task<Result<void>> NativeSession::collect_output(RunResult& result) {
     ATOLL_CO_ASSIGN(OutputEvent event, co_await stream->next());
     bool is_stdout = event.stream == Stream::Stdout;
     switch (event.kind) {
-      case OutputEvent::Kind::Exited: co_return Result<void>();
+      case OutputEvent::Kind::Exited:
+        co_return Result<void>();
       case OutputEvent::Kind::Lost:
         (is_stdout ? result.stdout_lost : result.stderr_lost) += event.lost;
         break;
@@ -156,7 +157,8 @@ Task<Result<std::unique_ptr<FileReader>>> NativeSession::read_tree(std::string p
   request.path = std::move(path);
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
   ATOLL_CO_ASSIGN(auto head, co_await link->expect<wire::FileReply>());
-  co_return std::make_unique<NativeFileReader>(std::move(link), std::move(head.entry), std::nullopt);
+  co_return std::make_unique<NativeFileReader>(std::move(link), std::move(head.entry),
+                                               std::nullopt);
 }
 
 Task<Result<std::unique_ptr<FileWriter>>> NativeSession::write_file(std::string path,

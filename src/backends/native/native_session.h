@@ -26,8 +26,10 @@ class NativeSession : public SandboxSession {
   Task<Result<ProcessInfo>> wait(int32_t pid) override;
   Task<Result<void>> signal(int32_t pid, int signal, bool tree) override;
 
-  Task<Result<std::unique_ptr<FileReader>>> read_file(std::string path, ReadOptions options) override;
-  Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path, WriteOptions options) override;
+  Task<Result<std::unique_ptr<FileReader>>> read_file(std::string path,
+                                                      ReadOptions options) override;
+  Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path,
+                                                       WriteOptions options) override;
   Task<Result<FileEntry>> stat(std::string path) override;
   Task<Result<bool>> exists(std::string path) override;
   Task<Result<FileList>> list(std::string path, ListOptions options) override;

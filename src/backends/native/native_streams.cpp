@@ -37,7 +37,8 @@ Task<Result<OutputEvent>> NativeProcessStream::next() {
       event.process = std::move(exited.process);
       co_return event;
     }
-    default: break;
+    default:
+      break;
   }
   co_return fail(ErrorCode::Internal, "unexpected frame from the sandbox's agent");
 }

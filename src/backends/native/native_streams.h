@@ -36,7 +36,8 @@ class NativeFileReader : public FileReader {
 class NativeFileWriter : public FileWriter {
  public:
   enum class Kind { File, Tree };
-  NativeFileWriter(std::unique_ptr<AgentLink> link, Kind kind) : link_(std::move(link)), kind_(kind) {}
+  NativeFileWriter(std::unique_ptr<AgentLink> link, Kind kind)
+      : link_(std::move(link)), kind_(kind) {}
   Task<Result<void>> write(std::string_view bytes) override;
   Task<Result<FileEntry>> finish() override;
 
