@@ -21,6 +21,7 @@ namespace atl::agent {
 
 // Ended processes whose output and exit code can still be asked for.
 static constexpr size_t kKeptProcesses = 256;
+static constexpr size_t kAlwaysKept = 4;  // however much they have printed
 static constexpr size_t kMaxConnections = 512;
 
 class Agent::Acceptor : public Watcher {
@@ -223,10 +224,15 @@ Agent::ProcessList::iterator Agent::forget(ProcessList::iterator process) {
   return processes_.erase(process);
 }
 
+// Ended processes are remembered while there is room, the newest longest.
 void Agent::forget_oldest() {
   size_t ended = 0;
   for (const auto& process : processes_) ended += process->info.running ? 0 : 1;
-  for (auto it = processes_.begin(); it != processes_.end() && ended > kKeptProcesses;) {
+  auto crowded = [&] {
+    return ended > kKeptProcesses ||
+           (ended > kAlwaysKept && OutputLog::total() > OutputLog::kBudgetBytes);
+  };
+  for (auto it = processes_.begin(); it != processes_.end() && crowded();) {
     if ((*it)->info.running) {
       ++it;
     } else {

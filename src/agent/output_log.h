@@ -39,6 +39,8 @@ class OutputLog {
   void append_all_to(std::string& out) const;
   // Forgets the bytes, not the counts.
   void clear();
+  // What all logs hold together.
+  static size_t total() { return total_bytes; }
 
  private:
   struct Block {

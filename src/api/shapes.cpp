@@ -27,10 +27,16 @@ std::string success(json::value data) {
 
 namespace {
 
+// Whole numbers without a fraction: "1", not "1E0".
+json::value plain_number(double value) {
+  auto whole = static_cast<int64_t>(value);
+  return static_cast<double>(whole) == value ? json::value(whole) : json::value(value);
+}
+
 json::object resources_json(const Limits& limits) {
-  return {{"cpuCores", limits.cpu_millis / 1000.0},
+  return {{"cpuCores", plain_number(limits.cpu_millis / 1000.0)},
           {"memoryMB", limits.memory_bytes >> 20},
-          {"diskGB", static_cast<double>(limits.disk_bytes) / (1u << 30)},
+          {"diskGB", plain_number(static_cast<double>(limits.disk_bytes) / (1u << 30))},
           {"pids", limits.pids}};
 }
 

@@ -52,7 +52,7 @@ std::string_view advice(const Error& error) {
     case ErrorCode::Conflict:
       return contains(error.message(), "name") || error.field() == "name"
                  ? "choose another name, or 'atoll rm' the old sandbox"
-                 : "try again";
+                 : "";
     case ErrorCode::InvalidState:
       return "'atoll inspect SANDBOX' shows its state; 'atoll start' or 'atoll unpause' wakes it";
     case ErrorCode::TooLarge:
@@ -111,9 +111,15 @@ std::string explain(const Error& error, std::string_view url) {
   if (!error.field().empty() && !contains(line, error.field())) {
     line.insert(0, error.field() + ": ");
   }
-  std::string_view hint = advice(error);
-  if (hint.empty() || line.ends_with(')')) return line;
-  return fmt::format("{} ({})", line, hint);
+  // The server's own advice comes after a semicolon. It fits best, except that it knows no verbs.
+  std::string hint(advice(error));
+  size_t semicolon = line.find("; ");
+  if (line.ends_with(')')) return line;
+  if (semicolon != line.npos) {
+    if (error.code() != ErrorCode::NotFound || hint.empty()) hint = line.substr(semicolon + 2);
+    line.resize(semicolon);
+  }
+  return hint.empty() ? line : fmt::format("{} ({})", line, hint);
 }
 
 int report(const Error& error, std::string_view url) {

@@ -32,6 +32,16 @@ TEST(Explain, TheServersWordsComeWithAdvice) {
             "resources.memoryMB: too small");
 }
 
+TEST(Explain, TheServersOwnAdviceIsTakenOver) {
+  EXPECT_EQ(
+      explain(Error(ErrorCode::InvalidState, "the sandbox is paused; unpause it first"), kUrl),
+      "the sandbox is paused (unpause it first)");
+  EXPECT_EQ(explain(Error(ErrorCode::Conflict, "x has files in it; ask for recursive"), kUrl),
+            "x has files in it (ask for recursive)");
+  EXPECT_EQ(explain(Error(ErrorCode::NotFound, "no sandbox 'x'; list them"), kUrl),
+            "no sandbox 'x' ('atoll ls' lists the sandboxes)");
+}
+
 TEST(Explain, ALocalFilesErrorStandsForItself) {
   EXPECT_EQ(explain(Error::from_errno(ENOENT, "open", "/nonexistent"), kUrl),
             "open /nonexistent: No such file or directory");

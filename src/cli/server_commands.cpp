@@ -5,7 +5,7 @@
 
 #include "cli/json_out.h"
 #include "cli/report.h"
-#include "cli/serve.h"
+#include "serve/serve.h"
 #include "cli/version.h"
 
 namespace atl::cli {

@@ -206,10 +206,17 @@ Result<void> confine(const ShellPlan& plan) {
   return {};
 }
 
+// An ignored signal stays ignored across exec: commands in the sandbox must not inherit what the
+// terminal or script that started the daemon had ignored.
+void default_signals() {
+  for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+}
+
 Result<void> set_up(const ShellChild& child) {
   char go = 0;
   if (read(child.go_fd, &go, 1) != 1) return fail(ErrorCode::Cancelled, "the builder went away");
   umask(022);
+  default_signals();
   ATOLL_TRY(take_identity());
   setsid();
   ATOLL_TRY(stage_mounts());

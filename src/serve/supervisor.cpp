@@ -28,6 +28,7 @@ namespace {
 
 constexpr int kMaxQuickDeaths = 5;
 constexpr time_t kQuickSeconds = 10;
+constexpr time_t kEndSeconds = 60;  // a graceful end stops sandboxes and syncs their files
 
 struct Family {
   pid_t launcher = 0;
@@ -92,11 +93,28 @@ Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prep
   return family;
 }
 
+// Waits for `pid` to end, and kills it when it has not after `seconds`.
+void await_end(pid_t pid, time_t seconds) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  for (time_t limit = time(nullptr) + seconds; time(nullptr) < limit;) {
+    if (waitpid(pid, nullptr, WNOHANG) == pid) return;
+    timespec slice{.tv_sec = 1, .tv_nsec = 0};
+    sigtimedwait(&child, nullptr, &slice);
+  }
+  log(LogLevel::Warning, "a process does not end by itself and is killed");
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+}
+
 void end_family(const Family& family, int signal) {
-  if (family.server > 0) kill(family.server, signal);
-  if (family.server > 0) waitpid(family.server, nullptr, 0);
+  if (family.server > 0) {
+    kill(family.server, signal);
+    await_end(family.server, kEndSeconds);
+  }
   // The launcher follows: its socket has closed.
-  if (family.launcher > 0) waitpid(family.launcher, nullptr, 0);
+  if (family.launcher > 0) await_end(family.launcher, kEndSeconds);
 }
 
 // Returns the member that has ended, or nothing where the wish to end came.
