@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <algorithm>
+
 namespace atl::agent {
 
 static constexpr size_t kReadSize = 256u << 10;
@@ -73,17 +75,60 @@ Result<size_t> FileChannel::send_file(int fd, size_t size) {
   return size;
 }
 
+// 0 at the end of the connection.
+Result<size_t> FileChannel::read_some(char* space, size_t size) {
+  for (;;) {
+    ssize_t got = recv(socket_.get(), space, size, 0);
+    if (got >= 0) return static_cast<size_t>(got);
+    if (errno != EINTR) return fail_errno("recv");
+  }
+}
+
 Result<std::optional<wire::Frame>> FileChannel::receive() {
+  // What an upload that failed half-way left unread.
+  while (data_left_ > 0) {
+    ATOLL_ASSIGN(std::string_view skipped, receive_data());
+    if (skipped.empty()) break;
+  }
   for (;;) {
     ATOLL_ASSIGN(auto frame, in_.next());
     if (frame) return frame;
     char* space = in_.prepare(kReadSize);
-    ssize_t size = recv(socket_.get(), space, kReadSize, 0);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return fail_errno("recv");
+    ATOLL_ASSIGN(size_t size, read_some(space, kReadSize));
     if (size == 0) return std::nullopt;
-    in_.commit(static_cast<size_t>(size));
+    in_.commit(size);
   }
+}
+
+Result<std::string_view> FileChannel::receive_data() {
+  while (data_left_ == 0) {
+    ATOLL_ASSIGN(auto header, in_.peek());
+    if (!header) {
+      char* space = in_.prepare(wire::kHeaderBytes);
+      ATOLL_ASSIGN(size_t size, read_some(space, wire::kHeaderBytes));
+      if (size == 0) return fail(ErrorCode::Cancelled, "the upload was cut off");
+      in_.commit(size);
+      continue;
+    }
+    if (header->type != static_cast<uint16_t>(wire::AgentType::FileData)) {
+      ATOLL_ASSIGN(auto frame, receive());
+      bool end = frame && frame->type == static_cast<uint16_t>(wire::AgentType::FileEnd);
+      if (end) return std::string_view();
+      return fail(ErrorCode::InvalidArgument, "unexpected frame in an upload");
+    }
+    in_.take(wire::kHeaderBytes);
+    data_left_ = header->size;
+  }
+  std::string_view part = in_.take(data_left_);
+  if (part.empty()) {
+    // Nothing buffered: straight from the socket, past the frame buffer.
+    if (bulk_.empty()) bulk_.resize(kReadSize);
+    ATOLL_ASSIGN(size_t size, read_some(bulk_.data(), std::min(data_left_, bulk_.size())));
+    if (size == 0) return fail(ErrorCode::Cancelled, "the upload was cut off");
+    part = {bulk_.data(), size};
+  }
+  data_left_ -= part.size();
+  return part;
 }
 
 }  // namespace atl::agent

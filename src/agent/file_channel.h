@@ -28,13 +28,19 @@ class FileChannel {
   Result<size_t> send_file(int fd, size_t size);
   // Nothing at the end of the connection. The payload is valid until the next call.
   Result<std::optional<wire::Frame>> receive();
+  // The next bytes of an upload, as they arrive: empty at its end (FileEnd). Valid until the next
+  // call.
+  Result<std::string_view> receive_data();
   int fd() const { return socket_.get(); }
 
  private:
   Result<void> write_all(std::string_view bytes);
+  Result<size_t> read_some(char* space, size_t size);
 
   UniqueFd socket_;
   wire::FrameBuffer in_;
+  size_t data_left_ = 0;  // of the FileData frame that is being handed out
+  std::string bulk_;
 };
 
 }  // namespace atl::agent

@@ -144,13 +144,9 @@ std::string follow_link(const std::string& path) {
 
 Result<void> receive_into(FileChannel& channel, ReplacementFile& file) {
   for (;;) {
-    ATOLL_ASSIGN(auto frame, channel.receive());
-    if (!frame) return fail(ErrorCode::Cancelled, "the upload was cut off");
-    if (frame->type == static_cast<uint16_t>(wire::AgentType::FileEnd)) return {};
-    if (frame->type != static_cast<uint16_t>(wire::AgentType::FileData)) {
-      return fail(ErrorCode::InvalidArgument, "unexpected frame in an upload");
-    }
-    ATOLL_TRY(file.append(frame->payload));
+    ATOLL_ASSIGN(std::string_view part, channel.receive_data());
+    if (part.empty()) return {};
+    ATOLL_TRY(file.append(part));
   }
 }
 

@@ -10,7 +10,9 @@ size_t OutputLog::total_bytes = 0;
 
 // Most commands print little: the first block is a page, so that a short output costs little.
 static constexpr size_t kFirstBlock = 4096 - 64;
-static constexpr size_t kBlock = 64u << 10;
+static constexpr size_t kBlock = 128u << 10;
+// Less room than this is not worth a read of its own.
+static constexpr size_t kWorthwhile = 16u << 10;
 
 OutputLog::Block* OutputLog::allocate(size_t capacity) {
   auto* block = static_cast<Block*>(malloc(sizeof(Block) + capacity));
@@ -38,7 +40,10 @@ void OutputLog::drop_oldest_tail() {
 }
 
 std::span<char> OutputLog::prepare() {
-  if (blocks_.empty() || blocks_.back()->size == blocks_.back()->capacity) {
+  bool full = blocks_.empty() || blocks_.back()->size == blocks_.back()->capacity;
+  bool nearly_full =
+      !full && blocks_.size() > 1 && blocks_.back()->capacity - blocks_.back()->size < kWorthwhile;
+  if (full || nearly_full) {
     if (end_ < kHeadBytes) {
       blocks_.push_back(allocate(blocks_.empty() ? kFirstBlock : kBlock));
       head_count_ = blocks_.size();

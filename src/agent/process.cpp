@@ -1,6 +1,7 @@
 #include "agent/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/wait.h>
 
@@ -11,6 +12,8 @@ namespace atl::agent {
 // A reader that is this far behind makes the command wait. Less than the log keeps, so a reader
 // that is there never loses a byte.
 static constexpr uint64_t kMaxBacklog = 1u << 20;
+static constexpr ssize_t kFullPipe = 60 << 10;
+static constexpr int kLargePipe = 256 << 10;
 
 void OutputPipe::open(UniqueFd fd) {
   fd_ = std::move(fd);
@@ -41,6 +44,11 @@ ssize_t OutputPipe::read_more() {
   std::span<char> space = log.prepare();
   ssize_t size = read(fd_.get(), space.data(), space.size());
   if (size > 0) log.commit(static_cast<size_t>(size));
+  // A pipe that comes full belongs to a long output: fewer, larger reads from here on.
+  if (size >= kFullPipe && !enlarged_) {
+    enlarged_ = true;
+    fcntl(fd_.get(), F_SETPIPE_SZ, kLargePipe);
+  }
   return size;
 }
 

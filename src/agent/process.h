@@ -43,6 +43,7 @@ class OutputPipe : public Watcher {
   EventLoop& loop_;
   UniqueFd fd_;
   bool paused_ = false;
+  bool enlarged_ = false;
 };
 
 // Whoever follows a process: told of new output and of the end.

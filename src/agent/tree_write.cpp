@@ -22,15 +22,9 @@ class TarSource {
 
   // The next bytes, at most `most`; empty at the end of the stream.
   Result<std::string_view> take(size_t most) {
-    while (rest_.empty() && !ended_) {
-      ATOLL_ASSIGN(auto frame, channel_.receive());
-      if (!frame) return fail(ErrorCode::Cancelled, "the upload was cut off");
-      if (frame->type == static_cast<uint16_t>(wire::AgentType::FileEnd))
-        ended_ = true;
-      else if (frame->type == static_cast<uint16_t>(wire::AgentType::FileData))
-        rest_ = frame->payload;
-      else
-        return fail(ErrorCode::InvalidArgument, "unexpected frame in an upload");
+    if (rest_.empty() && !ended_) {
+      ATOLL_ASSIGN(rest_, channel_.receive_data());
+      ended_ = rest_.empty();
     }
     std::string_view part = rest_.substr(0, most);
     rest_.remove_prefix(part.size());

@@ -29,6 +29,7 @@ constexpr size_t kMaxBuilders = 2;
 constexpr uint32_t kMaxFailuresInARow = 5;
 constexpr int kRetryMs = 20;
 constexpr int kQuietMs = 3;
+constexpr std::chrono::milliseconds kSweepAtEnd{10'000};
 
 os::CgroupLimits cgroup_limits(const Limits& limits) {
   return {
@@ -371,6 +372,7 @@ void Launcher::on_shutdown(uint32_t id) {
     for (const std::string& group : again) clean_up(group);
   }
   if (slots_.empty()) cgroups_.remove_tree();
+  trash_.finish(kSweepAtEnd);
   send(id, wire::LauncherDone{});
   running_ = false;
 }

@@ -3,9 +3,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/ioprio.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/random_id.h"
+#include "os/syscalls.h"
 
 namespace atl::launcher {
 namespace {
@@ -70,28 +71,30 @@ void sweep(int trash) {
   syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
   for (;;) {
     sweep(trash);
-    uint64_t count = 0;
-    if (read(wake, &count, sizeof count) != sizeof count && errno != EINTR) _exit(0);
+    char bells[256];
+    if (read(wake, bells, sizeof bells) <= 0 && errno != EINTR) _exit(0);
   }
 }
 
 }  // namespace
 
 Result<Trash> Trash::open(UniqueFd dir) {
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC));
-  if (!wake.valid()) return fail_errno("eventfd");
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
+  UniqueFd listen_end(ends[0]), wake(ends[1]);
+  fcntl(wake.get(), F_SETFL, O_NONBLOCK);  // a full pipe has woken it already
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "sweeper");
   if (pid == 0) {
     // The server's socket must close when the launcher dies, whatever the sweeper is doing.
     int trash = fcntl(dir.get(), F_DUPFD, 64);
-    int bell = fcntl(wake.get(), F_DUPFD, 64);
+    int bell = fcntl(listen_end.get(), F_DUPFD, 64);
     dup2(trash, 3);
     dup2(bell, 4);
     syscall(SYS_close_range, 5, ~0u, 0);
     run_sweeper(3, 4);
   }
-  return Trash(std::move(dir), std::move(wake));
+  return Trash(std::move(dir), std::move(wake), os::pidfd_open(pid));
 }
 
 Result<void> Trash::take(int parent, const std::string& name) {
@@ -100,9 +103,14 @@ Result<void> Trash::take(int parent, const std::string& name) {
     if (errno == ENOENT) return {};
     return fail_errno("move to trash", name);
   }
-  uint64_t one = 1;
-  [[maybe_unused]] ssize_t ignored = write(wake_.get(), &one, sizeof one);
+  [[maybe_unused]] ssize_t ignored = write(wake_.get(), "t", 1);
   return {};
+}
+
+void Trash::finish(std::chrono::milliseconds limit) {
+  wake_.reset();
+  pollfd wait{sweeper_.get(), POLLIN, 0};
+  poll(&wait, 1, static_cast<int>(limit.count()));
 }
 
 }  // namespace atl::launcher

@@ -144,51 +144,69 @@ Task<Result<SandboxPtr>> Manager::build(Spec spec) {
   int64_t begin = monotonic_us();
   ATOLL_CO_TRY(check(spec));
   std::string name = spec.name;
+  std::string template_name = spec.template_name;
   if (!name.empty()) id_by_name_[name] = "";  // taken from here on
   bool kept = false;
   ScopeExit release([&] {
     if (!kept && !name.empty()) id_by_name_.erase(name);
   });
-  std::shared_ptr<SandboxHandle> handle;
   bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
-  if (poolable) handle = pool_->take(spec.template_name);
-  bool pooled = handle != nullptr;
-  if (pooled) {
-    Result<void> configured;
-    if (spec.limits != pool_->limits()) configured = co_await handle->set_limits(spec.limits);
-    if (configured) {
-      configured = co_await handle->configure(input_for(handle->session().id(), spec));
-    }
-    if (!configured) {
-      (void)co_await handle->destroy();
-      co_return fail(std::move(configured).error());
-    }
-  } else {
-    auto created = co_await backend_.create(input_for(random_id("sandbox-"), spec));
-    if (!created) co_return fail(std::move(created).error());
-    handle = std::move(*created);
-    // It exists and somebody wants it: the next one should be there already.
-    if (poolable) pool_->warm(spec.template_name);
-  }
+  std::shared_ptr<SandboxHandle> handle;
+  if (poolable) handle = pool_->take(template_name);
+  auto built = handle != nullptr ? co_await claim(std::move(handle), std::move(spec))
+                                 : co_await build_cold(std::move(spec));
+  if (!built) co_return built;
+  SandboxPtr sandbox = std::move(*built);
+  by_id_[sandbox->record.id] = sandbox;
+  if (!name.empty()) id_by_name_[name] = sandbox->record.id;
+  kept = true;
+  // The template exists and somebody wants it: the next one should be there already.
+  if (poolable) pool_->refill(template_name);
+  sandbox->create_us = monotonic_us() - begin;
+  co_return sandbox;
+}
+
+SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Spec spec,
+                             Source source) const {
   Record record;
   record.id = handle->session().id();
   record.spec = std::move(spec);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
-  sandbox->handle = handle;
-  sandbox->source = pooled ? Source::Pool : Source::Cold;
+  sandbox->handle = std::move(handle);
+  sandbox->source = source;
   sandbox->last_activity_ms = sandbox->record.created_at_ms;
-  auto saved = co_await save(*sandbox);
-  if (!saved) {
-    (void)co_await handle->destroy();
-    co_return fail(std::move(saved).error().context("recording the sandbox"));
-  }
-  by_id_[sandbox->record.id] = sandbox;
-  if (!name.empty()) id_by_name_[name] = sandbox->record.id;
-  kept = true;
-  sandbox->create_us = monotonic_us() - begin;
-  co_return sandbox;
+  return sandbox;
+}
+
+// The row is written while the agent is told whose it is now.
+Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Spec spec) {
+  bool other_limits = spec.limits != pool_->limits();
+  CreateInput input = input_for(handle->session().id(), spec);
+  SandboxPtr sandbox = describe(handle, std::move(spec), Source::Pool);
+  auto saved = std::make_shared<async::OneShot<Result<void>>>();
+  auto write_row = [this, sandbox, saved]() -> Task<void> { saved->set(co_await save(*sandbox)); };
+  asio::co_spawn(executor_, write_row, asio::detached);
+  Result<void> configured;
+  if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
+  if (configured) configured = co_await handle->configure(std::move(input));
+  Result<void> row = co_await saved->wait();
+  if (configured && row) co_return sandbox;
+  if (row) (void)co_await store_.erase_sandbox(sandbox->record.id);
+  (void)co_await handle->destroy();
+  if (!configured) co_return fail(std::move(configured).error());
+  co_return fail(std::move(row).error().context("recording the sandbox"));
+}
+
+Task<Result<SandboxPtr>> Manager::build_cold(Spec spec) {
+  auto handle = co_await backend_.create(input_for(random_id("sandbox-"), spec));
+  if (!handle) co_return fail(std::move(handle).error());
+  SandboxPtr sandbox = describe(*handle, std::move(spec), Source::Cold);
+  auto row = co_await save(*sandbox);
+  if (row) co_return sandbox;
+  (void)co_await (*handle)->destroy();
+  co_return fail(std::move(row).error().context("recording the sandbox"));
 }
 
 Task<Result<void>> Manager::save(const Sandbox& sandbox) {

@@ -74,6 +74,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
  private:
   Result<void> check(const Spec& spec) const;
   Task<Result<SandboxPtr>> build(Spec spec);
+  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Spec spec);
+  Task<Result<SandboxPtr>> build_cold(Spec spec);
+  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Spec spec, Source source) const;
   Task<Result<void>> save(const Sandbox& sandbox);
   Task<Result<void>> adopt(Record record);
   void sandbox_ended(const EndedSandbox& ended);

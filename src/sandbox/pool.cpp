@@ -11,8 +11,10 @@ namespace atl::sandbox {
 
 namespace asio = boost::asio;
 
+static constexpr std::chrono::milliseconds kQuiet{3};
+
 Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options)
-    : executor_(std::move(executor)), backend_(backend), options_(options) {}
+    : executor_(executor), backend_(backend), options_(options), quiet_(executor) {}
 
 void Pool::warm(const std::string& template_name) {
   if (options_.target == 0 || draining_) return;
@@ -22,7 +24,7 @@ void Pool::warm(const std::string& template_name) {
   shelf.refilling = true;
   auto self = shared_from_this();
   asio::co_spawn(
-      executor_, [self, template_name]() -> Task<void> { return self->refill(template_name); },
+      executor_, [self, template_name]() -> Task<void> { return self->fill(template_name); },
       asio::detached);
 }
 
@@ -39,11 +41,26 @@ std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
     // Demand outran us: keep more from now on.
     shelf.target = std::min(std::max(shelf.target, options_.target) * 2, options_.maximum);
   }
-  warm(template_name);
   return handle;
 }
 
-Task<void> Pool::refill(std::string template_name) {
+void Pool::refill(const std::string& template_name) {
+  Shelf& shelf = shelves_[template_name];
+  if (shelf.ready.size() <= shelf.target / 2) return warm(template_name);
+  // A sandbox just handed out is about to be used: building its successor now would take the
+  // processor from it.
+  shelf.refill_due = true;
+  quiet_.expires_after(kQuiet);
+  auto self = shared_from_this();
+  quiet_.async_wait([self](boost::system::error_code error) {
+    if (error) return;
+    for (auto& [name, due] : self->shelves_) {
+      if (std::exchange(due.refill_due, false)) self->warm(name);
+    }
+  });
+}
+
+Task<void> Pool::fill(std::string template_name) {
   for (;;) {
     Shelf& shelf = shelves_[template_name];
     if (draining_ || shelf.ready.size() >= shelf.target || shelf.failures > 3) break;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -22,8 +23,10 @@ class Pool : public std::enable_shared_from_this<Pool> {
  public:
   Pool(boost::asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options);
 
-  // Null where none is ready.
+  // Null where none is ready. Does not refill: the caller says so when its own work is done.
   std::shared_ptr<SandboxHandle> take(const std::string& template_name);
+  // Fills the shelf; at once where it runs low, else when the present rush is over.
+  void refill(const std::string& template_name);
   void warm(const std::string& template_name);
   // A blank one died; it is of no use any more.
   void forget(const std::string& session_key);
@@ -39,13 +42,15 @@ class Pool : public std::enable_shared_from_this<Pool> {
     uint32_t target = 0;
     uint32_t misses = 0;
     bool refilling = false;
+    bool refill_due = false;
     int failures = 0;
   };
-  Task<void> refill(std::string template_name);
+  Task<void> fill(std::string template_name);
 
   boost::asio::any_io_executor executor_;
   SandboxBackend& backend_;
   PoolOptions options_;
+  boost::asio::steady_timer quiet_;
   std::map<std::string, Shelf> shelves_;
   bool draining_ = false;
 };

@@ -1,5 +1,7 @@
 #include "wire/frame.h"
 
+#include <algorithm>
+
 namespace atl::wire {
 
 FrameHeader parse_header(const char* bytes) {
@@ -27,17 +29,26 @@ char* FrameBuffer::prepare(size_t wanted) {
   return data_.data() + size_;
 }
 
-Result<std::optional<Frame>> FrameBuffer::next() {
-  size_t available = size_ - begin_;
-  if (available < kHeaderBytes) return std::nullopt;
+Result<std::optional<FrameHeader>> FrameBuffer::peek() const {
+  if (size_ - begin_ < kHeaderBytes) return std::nullopt;
   FrameHeader header = parse_header(data_.data() + begin_);
   if (header.size > kMaxPayload || header.reserved != 0) {
     return fail(ErrorCode::InvalidArgument, "malformed frame header");
   }
-  if (available < kHeaderBytes + header.size) return std::nullopt;
-  std::string_view payload(data_.data() + begin_ + kHeaderBytes, header.size);
-  begin_ += kHeaderBytes + header.size;
-  return Frame{.type = header.type, .id = header.id, .payload = payload};
+  return header;
+}
+
+std::string_view FrameBuffer::take(size_t most) {
+  std::string_view bytes(data_.data() + begin_, std::min(most, size_ - begin_));
+  begin_ += bytes.size();
+  return bytes;
+}
+
+Result<std::optional<Frame>> FrameBuffer::next() {
+  ATOLL_ASSIGN(auto header, peek());
+  if (!header || size_ - begin_ < kHeaderBytes + header->size) return std::nullopt;
+  take(kHeaderBytes);
+  return Frame{.type = header->type, .id = header->id, .payload = take(header->size)};
 }
 
 void FrameBuffer::shrink() {

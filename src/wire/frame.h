@@ -38,6 +38,10 @@ class FrameBuffer {
   void commit(size_t count) { size_ += count; }
   // The next whole frame, nothing if more bytes are needed, an error if the peer broke the rules.
   Result<std::optional<Frame>> next();
+  // The header at the front without taking it; nothing while it is incomplete. And raw bytes from
+  // the front, for payloads that are passed on as they arrive.
+  Result<std::optional<FrameHeader>> peek() const;
+  std::string_view take(size_t most);
   bool empty() const { return begin_ == size_; }
   // Gives memory back after a burst; an idle connection should cost nothing.
   void shrink();

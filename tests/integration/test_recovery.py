@@ -26,6 +26,7 @@ def expected(name, count):
 class Kills(AtollCase):
     """100 running commands in 5 sandboxes, and the death of each process of ours in turn."""
 
+    server_options = {"on_exit": "keep"}
     LINES = 60  # three seconds: they are still at it when the server comes back
 
     def running(self):
@@ -126,6 +127,7 @@ class Kills(AtollCase):
 
 
 class Storms(AtollCase):
+    server_options = {"on_exit": "keep"}
     ROUNDS = 30
 
     def storm(self, index, known, lock, end):
@@ -216,7 +218,7 @@ class Database(unittest.TestCase):
 
     def assert_refused(self, *words):
         before = hashlib.sha256(self.database.read_bytes()).hexdigest()
-        files = sorted(os.listdir(self.server.data / "sandboxes"))
+        files = self.sandbox_files()
         os.close(self.server.spawn())
         self.assertNotEqual(self.server.process.wait(30), 0)
         lines = [json.loads(line) for line in self.server.log.read_text().splitlines() if line.startswith("{")]
@@ -224,7 +226,10 @@ class Database(unittest.TestCase):
         for word in (str(self.database), *words):
             self.assertIn(word, said)
         self.assertEqual(hashlib.sha256(self.database.read_bytes()).hexdigest(), before, "the file was changed")
-        self.assertEqual(sorted(os.listdir(self.server.data / "sandboxes")), files, "files of sandboxes were touched")
+        self.assertEqual(self.sandbox_files(), files, "files of sandboxes were touched")
+
+    def sandbox_files(self):
+        return sorted(name for name in os.listdir(self.server.data / "sandboxes") if not name.startswith("."))
 
     def test_corrupt(self):
         self.fill()
@@ -240,6 +245,16 @@ class Database(unittest.TestCase):
         self.fill()
         self.database.write_bytes(b"this is no database at all\n" * 1000)
         self.assert_refused("damaged")
+
+    def test_refused_start_leaves_nothing_running(self):
+        """The launcher builds its reserve while the server looks at the database."""
+        self.fill()
+        self.database.write_bytes(b"this is no database at all\n" * 1000)
+        for _ in range(5):
+            os.close(self.server.spawn())
+            self.assertNotEqual(self.server.process.wait(30), 0)
+        wait_until(lambda: not self.server.sandbox_pids(), 5, f"processes ended: {self.server.sandbox_pids()}")
+        self.assertEqual(self.server.cgroups(), [])
 
     def test_newer_schema(self):
         self.fill()
@@ -357,10 +372,12 @@ class OnExit(unittest.TestCase):
         server = AtollServer(on_exit="stop")
         self.addCleanup(server.close)
         server.start()
+        wait_until(server.settled, 20, "the pool is full")
         box = Box(request("POST", "/v1/sandboxes", {"name": "stopped"}).json["id"])
         brief = Box(request("POST", "/v1/sandboxes", {"name": "brief", "ephemeral": True}).json["id"])
         box.exec("/bin/sh", "-c", "echo kept > /workspace/f")
         box.spawn("/bin/sleep", "100")
+        wait_until(server.settled, 20, "the pool is full")
         self.assertEqual(server.stop(), 0)
         self.assertEqual(server.sandbox_pids(), [])
         self.assertEqual(server.cgroups(), [])
@@ -370,6 +387,17 @@ class OnExit(unittest.TestCase):
         self.assertEqual(request("GET", brief.path()).status, 404)
         self.assertEqual(request("POST", box.path("/resume")).status, 200)
         self.assertEqual(box.exec("/bin/cat", "/workspace/f")["stdout"], "kept\n")
+
+    def test_nothing_left_when_stopped_at_any_time(self):
+        """Also while the pool is being filled."""
+        server = AtollServer()
+        self.addCleanup(server.destroy)
+        for _ in range(10):
+            server.start()
+            for _ in range(3):
+                request("POST", "/v1/sandboxes", {"ephemeral": True})
+            self.assertEqual(server.stop(), 0)
+            LeakCounter(server).assert_empty(seconds=3)
 
     def test_trash_is_empty_at_the_end(self):
         server = AtollServer()
