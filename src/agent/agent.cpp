@@ -23,6 +23,7 @@ namespace atl::agent {
 static constexpr size_t kKeptProcesses = 256;
 static constexpr size_t kAlwaysKept = 4;  // however much they have printed
 static constexpr size_t kMaxConnections = 512;
+static constexpr uint64_t kLookAgainMs = 2;
 
 class Agent::Acceptor : public Watcher {
  public:
@@ -60,9 +61,23 @@ Agent::Agent(UniqueFd listener, UniqueFd cgroup_root)
 
 void Agent::run() {
   for (;;) {
-    loop_.run_once(next_deadline());
+    uint64_t deadline = next_deadline();
+    // Nothing tells of a successful exec: look again soon while one is under way.
+    uint64_t soon = starting_.empty() ? 0 : monotonic_ms() + kLookAgainMs;
+    if (soon != 0 && (deadline == 0 || soon < deadline)) deadline = soon;
+    loop_.run_once(deadline);
     enforce_deadlines();
+    if (!starting_.empty()) settle_started();
   }
+}
+
+void Agent::settle_started() {
+  std::erase_if(starting_, [](const std::shared_ptr<Process>& process) {
+    if (!process->launch->finished()) return false;
+    process->launch.reset();
+    if (process->info.running) prefer_for_oom_kill(process->info.pid);
+    return true;
+  });
 }
 
 void Agent::accept_all() {
@@ -193,14 +208,18 @@ Result<std::shared_ptr<Process>> Agent::start(const wire::ExecRequest& request) 
   plan.cgroup_fd = cgroup != nullptr ? cgroup->fd() : -1;
 
   uint64_t started_us = monotonic_us();
-  auto pid = spawn(plan);
+  auto launch = std::make_unique<Launch>(std::move(plan));
+  // Whoever waits for the end learns of a failed start then; whoever does not must learn it now.
+  auto pid = launch->run(request.wait ? Launch::Mode::AtOnce : Launch::Mode::UntilExec);
   if (!pid) {
     cgroups_.release(std::move(cgroup));
-    return fail(spawn_error(pid.error(), plan));
+    return fail(spawn_error(pid.error(), launch->plan()));
   }
   auto process = std::make_shared<Process>(loop_, *pid);
+  process->program = request.argv[0];
+  process->info.cwd = launch->plan().cwd;
+  process->launch = std::move(launch);
   process->info.label = request.label.empty() ? joined(request.argv) : request.label;
-  process->info.cwd = plan.cwd;
   process->info.user = account.name;
   process->info.pty = request.pty;
   process->info.started_at_ms = wall_clock_ms();
@@ -215,6 +234,7 @@ Result<std::shared_ptr<Process>> Agent::start(const wire::ExecRequest& request) 
                           [&](const auto& known) { return known->info.pid == *pid; });
   if (old != processes_.end()) forget(old);
   processes_.push_back(process);
+  starting_.push_back(process);
   forget_oldest();
   return process;
 }
@@ -278,6 +298,9 @@ void Agent::reap_children() {
     uint64_t cpu_us =
         static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    if (process->launch != nullptr && process->launch->failure().error != 0) {
+      process->start_error = spawn_error(process->launch->failure(), process->launch->plan());
+    }
     process->ended(status, cpu_us);
     // Background children keep the group: a later kill of this process must still reach them.
     if (process->cgroup != nullptr && !process->cgroup->populated()) {

@@ -42,6 +42,7 @@ class Agent {
   void accept_all();
   void reap_children();
   void enforce_deadlines();
+  void settle_started();
   uint64_t next_deadline() const;
   void forget_oldest();
   ProcessList::iterator forget(ProcessList::iterator process);
@@ -58,6 +59,7 @@ class Agent {
   std::unique_ptr<Watcher> reaper_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ProcessList processes_;  // oldest first
+  ProcessList starting_;   // whose children may still use our memory
   wire::Configure settings_;
   Account default_account_;
   bool configured_ = false;

@@ -44,12 +44,7 @@ void ControlSession::exec(uint32_t id, std::string_view payload) {
   auto request = wire::decode<wire::ExecRequest>(payload);
   if (!request) return send_error(id, request.error());
   auto process = agent_.start(*request);
-  if (!process) {
-    if (request->wait && process.error().field() == "command" && process.error().sys_errno() != 0) {
-      return reply_not_started(id, *request, process.error());
-    }
-    return send_error(id, process.error());
-  }
+  if (!process) return send_error(id, process.error());
   if (!request->wait) {
     wire::ExecReply reply;
     reply.process = (*process)->info;
@@ -59,18 +54,22 @@ void ControlSession::exec(uint32_t id, std::string_view payload) {
   await_end(*process, id, Waiter::Reply::Exec);
 }
 
-// What a shell would have said and returned.
-void ControlSession::reply_not_started(uint32_t id, const wire::ExecRequest& request,
-                                       const Error& error) {
+// A command that cannot be executed ends as a shell would have it; anything else that kept it from
+// starting is an error of the request.
+void ControlSession::reply_not_started(uint32_t id, const Process& process) {
+  const Error& error = *process.start_error;
+  if (error.field() != "command") return send_error(id, error);
   wire::ExecReply reply;
   bool missing = error.sys_errno() == ENOENT || error.sys_errno() == ENOTDIR;
+  reply.process = process.info;
   reply.process.exit_code = missing ? 127 : 126;
-  reply.stderr_data = "atoll: " + request.argv[0] + ": " +
+  reply.stderr_data = "atoll: " + process.program + ": " +
                       (missing ? "command not found" : strerror(error.sys_errno())) + "\n";
   send(id, reply);
 }
 
 void ControlSession::reply_exec(uint32_t id, const Process& process) {
+  if (process.start_error) return reply_not_started(id, process);
   wire::ExecReply reply;
   reply.process = process.info;
   reply.duration_us = monotonic_us() - process.started_us;

@@ -44,7 +44,7 @@ class ControlSession : public Connection {
   void configure(uint32_t id, std::string_view payload);
   void signal(uint32_t id, std::string_view payload);
   void reply_exec(uint32_t id, const Process& process);
-  void reply_not_started(uint32_t id, const wire::ExecRequest& request, const Error& error);
+  void reply_not_started(uint32_t id, const Process& process);
   void await_end(std::shared_ptr<Process> process, uint32_t id, Waiter::Reply reply);
   void forget(Waiter* waiter);
 

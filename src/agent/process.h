@@ -3,12 +3,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "agent/cgroup_pool.h"
 #include "agent/event_loop.h"
 #include "agent/output_log.h"
+#include "agent/spawn.h"
 #include "base/unique_fd.h"
 #include "wire/agent_messages.h"
 
@@ -79,6 +81,9 @@ class Process {
   OutputPipe stderr_pipe;
   UniqueFd stdin_fd;  // a second descriptor of the terminal, for a process with one
   std::unique_ptr<ExecCgroup> cgroup;
+  std::unique_ptr<Launch> launch;    // until the command has execed
+  std::optional<Error> start_error;  // it ended because it could not be started
+  std::string program;
   uint64_t started_us = 0;
   uint64_t deadline_ms = 0;  // monotonic; 0: none
 

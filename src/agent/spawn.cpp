@@ -12,87 +12,23 @@
 
 #include "os/exec_filter.h"
 #include "os/raw_clone.h"
+#include "os/raw_syscall.h"
 
 namespace atl::agent {
 namespace {
 
 using Step = SpawnFailure::Step;
-
-// Everything the child needs, prepared before the clone: it may not allocate.
-struct ChildContext {
-  const SpawnPlan& plan;
-  const char* const* candidates;
-  char* const* argv;
-  char* const* envp;
-  SpawnFailure failure;
-};
-
-[[noreturn]] void child_fail(ChildContext& context, Step step, int error) {
-  context.failure = {.step = step, .error = error};
-  for (;;) syscall(SYS_exit_group, 127);
-}
-
-void place_descriptor(ChildContext& context, int from, int to) {
-  if (syscall(SYS_dup3, from, to, 0) < 0) child_fail(context, Step::Sandbox, errno);
-}
+using os::raw_syscall;
 
 void drop_capabilities(Profile profile) {
   // At exec, uid 0 gets what the bounding set holds and other users get nothing. The agent holds
-  // the `dev` set plus SETPCAP, which only this line needs.
+  // the `dev` set plus SETPCAP, which only this needs.
+  constexpr int kDev[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
+                          CAP_KILL,  CAP_SETGID,       CAP_SETUID};
   if (profile == Profile::Strict) {
-    for (int cap : {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL}) {
-      syscall(SYS_prctl, PR_CAPBSET_DROP, cap, 0, 0, 0);
-    }
-    syscall(SYS_prctl, PR_CAPBSET_DROP, CAP_SETGID, 0, 0, 0);
-    syscall(SYS_prctl, PR_CAPBSET_DROP, CAP_SETUID, 0, 0, 0);
+    for (int cap : kDev) raw_syscall(SYS_prctl, PR_CAPBSET_DROP, cap);
   }
-  syscall(SYS_prctl, PR_CAPBSET_DROP, CAP_SETPCAP, 0, 0, 0);
-}
-
-void become(ChildContext& context) {
-  const Account& account = context.plan.account;
-  drop_capabilities(context.plan.profile);
-  if (account.uid == 0 && account.gid == 0) return;
-  gid_t groups[] = {account.gid};
-  if (syscall(SYS_setgroups, 1, groups) != 0 ||
-      syscall(SYS_setresgid, account.gid, account.gid, account.gid) != 0 ||
-      syscall(SYS_setresuid, account.uid, account.uid, account.uid) != 0) {
-    child_fail(context, Step::Identity, errno);
-  }
-}
-
-void restrict_system_calls(ChildContext& context) {
-  sock_fprog program{.len = os::kExecFilterLength,
-                     .filter = const_cast<sock_filter*>(os::kExecFilter)};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) {
-    child_fail(context, Step::Sandbox, errno);
-  }
-}
-
-[[noreturn]] void execute(ChildContext& context) {
-  int error = ENOENT;
-  for (const char* const* path = context.candidates; *path != nullptr; path++) {
-    syscall(SYS_execve, *path, context.argv, context.envp);
-    if (errno != ENOENT && errno != ENOTDIR) error = errno;
-    if (errno != ENOENT && errno != ENOTDIR && errno != EACCES) break;
-  }
-  child_fail(context, Step::Exec, error);
-}
-
-void child_main(void* argument) {
-  auto& context = *static_cast<ChildContext*>(argument);
-  const SpawnPlan& plan = context.plan;
-  uint64_t no_signals = 0;
-  syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, sizeof no_signals);
-  syscall(SYS_setsid);
-  place_descriptor(context, plan.stdin_fd, 0);
-  place_descriptor(context, plan.stdout_fd, 1);
-  place_descriptor(context, plan.stderr_fd, 2);
-  if (plan.controlling_terminal) syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
-  become(context);
-  if (syscall(SYS_chdir, plan.cwd.c_str()) != 0) child_fail(context, Step::Directory, errno);
-  restrict_system_calls(context);
-  execute(context);
+  raw_syscall(SYS_prctl, PR_CAPBSET_DROP, CAP_SETPCAP);
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
@@ -118,17 +54,6 @@ std::vector<std::string> executable_candidates(const SpawnPlan& plan) {
   return candidates;
 }
 
-// The kernel should take a command before it takes the agent, whose death ends the sandbox. Done
-// from here, while the command is starting: before its exec its /proc files are the host root's.
-void prefer_for_oom_kill(pid_t pid) {
-  char path[40];
-  snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
-  UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
-  if (file.valid()) (void)!write(file.get(), "300", 3);
-}
-
-alignas(16) char child_stack[32 << 10];  // one child at a time: the clone waits for its exec
-
 }  // namespace
 
 std::string_view env_value(const std::vector<std::string>& env, std::string_view name) {
@@ -141,35 +66,96 @@ std::string_view env_value(const std::vector<std::string>& env, std::string_view
   return {};
 }
 
-tl::expected<pid_t, SpawnFailure> spawn(const SpawnPlan& plan) {
-  std::vector<std::string> candidates = executable_candidates(plan);
-  std::vector<char*> candidate_list = pointers(candidates);
-  std::vector<char*> argv = pointers(plan.argv);
-  std::vector<char*> envp = pointers(plan.env);
-  ChildContext context{.plan = plan,
-                       .candidates = candidate_list.data(),
-                       .argv = argv.data(),
-                       .envp = envp.data(),
-                       .failure = {}};
-  clone_args args{};
-  args.flags = CLONE_VM | CLONE_VFORK;
-  args.exit_signal = SIGCHLD;
-  args.stack = os::pointer_value(child_stack);
-  args.stack_size = sizeof child_stack;
-  if (plan.cgroup_fd >= 0) {
-    args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<uint64_t>(plan.cgroup_fd);
+Launch::Launch(SpawnPlan plan)
+    : plan_(std::move(plan)),
+      candidates_(executable_candidates(plan_)),
+      candidate_list_(pointers(candidates_)),
+      argv_(pointers(plan_.argv)),
+      envp_(pointers(plan_.env)) {}
+
+// From here to child_execute the code runs in the child, beside the agent and in its memory: raw
+// system calls, its own stack, nothing of the C library.
+
+void Launch::child_fail(Step step, long error) {
+  failure_ = {.step = step, .error = static_cast<int>(-error)};
+  for (;;) raw_syscall(SYS_exit_group, 127);
+}
+
+void Launch::child_place(int from, int to) {
+  long result = raw_syscall(SYS_dup3, from, to, 0);
+  if (result < 0) child_fail(Step::Sandbox, result);
+}
+
+void Launch::child_become() {
+  const Account& account = plan_.account;
+  drop_capabilities(plan_.profile);
+  if (account.uid == 0 && account.gid == 0) return;
+  gid_t groups[] = {account.gid};
+  long result = raw_syscall(SYS_setgroups, 1, &groups[0]);
+  if (result == 0) result = raw_syscall(SYS_setresgid, account.gid, account.gid, account.gid);
+  if (result == 0) result = raw_syscall(SYS_setresuid, account.uid, account.uid, account.uid);
+  if (result < 0) child_fail(Step::Identity, result);
+}
+
+void Launch::child_execute() {
+  long error = -ENOENT;
+  for (char* const* path = candidate_list_.data(); *path != nullptr; path++) {
+    long result = raw_syscall(SYS_execve, *path, argv_.data(), envp_.data());
+    bool absent = result == -ENOENT || result == -ENOTDIR;
+    if (!absent) error = result;
+    if (!absent && result != -EACCES) break;
   }
-  long pid = os::clone3_call(args, child_main, &context);
+  child_fail(Step::Exec, error);
+}
+
+void Launch::child_main(void* launch) {
+  auto& self = *static_cast<Launch*>(launch);
+  const SpawnPlan& plan = self.plan_;
+  uint64_t no_signals = 0;
+  raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, sizeof no_signals);
+  raw_syscall(SYS_setsid);
+  self.child_place(plan.stdin_fd, 0);
+  self.child_place(plan.stdout_fd, 1);
+  self.child_place(plan.stderr_fd, 2);
+  if (plan.controlling_terminal) raw_syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
+  self.child_become();
+  long entered = raw_syscall(SYS_chdir, plan.cwd.c_str());
+  if (entered < 0) self.child_fail(Step::Directory, entered);
+  sock_fprog program{.len = os::kExecFilterLength,
+                     .filter = const_cast<sock_filter*>(os::kExecFilter)};
+  long filtered = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+  if (filtered < 0) self.child_fail(Step::Sandbox, filtered);
+  self.child_execute();
+}
+
+tl::expected<pid_t, SpawnFailure> Launch::run(Mode mode) {
+  clone_args args{};
+  args.flags = CLONE_VM | CLONE_CHILD_CLEARTID;
+  if (mode == Mode::UntilExec) args.flags |= CLONE_VFORK;
+  args.exit_signal = SIGCHLD;
+  args.child_tid = os::pointer_value(&child_tid_);
+  args.stack = os::pointer_value(stack_);
+  args.stack_size = sizeof stack_;
+  if (plan_.cgroup_fd >= 0) {
+    args.flags |= CLONE_INTO_CGROUP;
+    args.cgroup = static_cast<uint64_t>(plan_.cgroup_fd);
+  }
+  child_tid_ = 1;  // the kernel clears it when the child leaves
+  long pid = os::clone3_call(args, child_main, this);
   if (pid < 0) {
+    child_tid_ = 0;
     return tl::make_unexpected(SpawnFailure{.step = Step::Clone, .error = static_cast<int>(-pid)});
   }
-  if (context.failure.error != 0) {
-    // It has ended already; SIGCHLD brings its reaping, like any stranger's.
-    return tl::make_unexpected(context.failure);
-  }
-  prefer_for_oom_kill(static_cast<pid_t>(pid));
+  // One that has ended already is reaped like any stranger's.
+  if (mode == Mode::UntilExec && failure_.error != 0) return tl::make_unexpected(failure_);
   return static_cast<pid_t>(pid);
+}
+
+void prefer_for_oom_kill(pid_t pid) {
+  char path[40];
+  snprintf(path, sizeof path, "/proc/%d/oom_score_adj", pid);
+  UniqueFd file(open(path, O_WRONLY | O_CLOEXEC));
+  if (file.valid()) (void)!write(file.get(), "300", 3);
 }
 
 Result<Pty> open_pty(uint16_t cols, uint16_t rows, const Account& owner) {
