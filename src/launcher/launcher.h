@@ -68,7 +68,12 @@ class Launcher {
   Result<Slot*> find_live(const std::string& id);
 
   template <class Message>
-  void send(uint32_t id, const Message& message);
+  void send(uint32_t id, const Message& message) {
+    std::string bytes;
+    wire::append_frame(bytes, id, message);
+    send_bytes(bytes);
+  }
+  void send_bytes(const std::string& bytes);
   void send_error(uint32_t id, const Error& error);
   void watch(int fd, std::function<void()> handler);
   void unwatch(int fd);

@@ -8,7 +8,8 @@
 namespace atl::test {
 namespace {
 
-Task<Result<std::string>> read_all(SandboxSession& session, std::string path, ReadOptions options = {}) {
+Task<Result<std::string>> read_all(SandboxSession& session, std::string path,
+                                   ReadOptions options = {}) {
   ATOLL_CO_ASSIGN(auto reader, co_await session.read_file(std::move(path), options));
   std::string text;
   for (;;) {

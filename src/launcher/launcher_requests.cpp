@@ -1,0 +1,115 @@
+// The verbs that act on sandboxes already built.
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "launcher/checks.h"
+#include "launcher/launcher.h"
+#include "launcher/survivors.h"
+#include "os/file.h"
+
+namespace atl::launcher {
+
+Result<void> Launcher::on_limits(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::LimitsRequest>(payload));
+  ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
+  ATOLL_TRY(cgroups_.set_limits(slot->id, cgroup_limits(request.limits)));
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_freeze(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::FreezeRequest>(payload));
+  ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
+  ATOLL_TRY(cgroups_.freeze(slot->id, request.frozen));
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_stop(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::StopRequest>(payload));
+  auto it = slots_.find(request.slot);
+  if (it == slots_.end()) {  // it has ended already, which is what was asked for
+    send(id, wire::LauncherDone{});
+    return {};
+  }
+  it->second.stop_request = id;
+  it->second.announced = true;
+  kill_slot(it->second);
+  return {};
+}
+
+Result<void> Launcher::on_destroy(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::DestroyRequest>(payload));
+  auto it = slots_.find(request.slot);
+  if (it != slots_.end()) {
+    it->second.announced = true;
+    kill_slot(it->second);
+  }
+  if (!request.sandbox.empty()) {
+    ATOLL_TRY(check_id(request.sandbox));
+    ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
+  }
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_discard(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::DiscardRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_publish(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::PublishRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_TRY(check_id(request.layer));
+  ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(sandboxes_dir_.get(), request.sandbox.c_str(),
+                                              O_RDONLY | O_DIRECTORY));
+  // The layer must be on the disk before anything refers to it.
+  if (syncfs(dir.get()) != 0) return fail_errno("sync", request.sandbox);
+  if (renameat(dir.get(), "upper", layers_dir_.get(), request.layer.c_str()) != 0) {
+    return fail_errno("publish", request.layer);
+  }
+  if (fsync(layers_dir_.get()) != 0) return fail_errno("sync", "layers");
+  ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_reserve(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::ReserveRequest>(payload));
+  reserve_ = std::min(request.slots, 256u);
+  fill_reserve();
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::on_usage(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::UsageRequest>(payload));
+  ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
+  ATOLL_ASSIGN(os::CgroupUsage usage, cgroups_.usage(slot->id));
+  send(id, wire::UsageReply{{.memory_bytes = usage.memory_bytes,
+                             .memory_peak_bytes = usage.memory_peak_bytes,
+                             .cpu_us = usage.cpu_us,
+                             .pids = usage.pids,
+                             .oom_kills = usage.oom_kills}});
+  return {};
+}
+
+Result<void> Launcher::on_status(uint32_t id) {
+  wire::Status status;
+  for (const auto& [name, slot] : slots_) {
+    if (slot.state == Slot::State::Live) status.slots.push_back({name, slot.pid});
+  }
+  status.sandboxes = list_directories(sandboxes_dir_.get(), Names::Plain);
+  status.cgroup_mode = to_string(cgroups_.mode());
+  if (!cgroups_.has_unified())
+    status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");
+  send(id, status);
+  return {};
+}
+
+}  // namespace atl::launcher
