@@ -47,6 +47,7 @@ struct CreateInput {
   Profile profile = Profile::Dev;
   std::string default_user = "root";
   bool ephemeral = false;      // its files need not survive a crash of the host
+  bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
 };
 

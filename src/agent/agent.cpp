@@ -12,12 +12,15 @@
 
 #include <algorithm>
 
+#include "agent/file_channel.h"
 #include "agent/file_worker.h"
 #include "agent/greeter.h"
 #include "agent/spawn.h"
 #include "agent/streams.h"
 
 namespace atl::agent {
+
+static Error spawn_error(const SpawnFailure& failure, const SpawnPlan& plan);
 
 // Ended processes whose output and exit code can still be asked for.
 static constexpr size_t kKeptProcesses = 256;
@@ -71,9 +74,15 @@ void Agent::run() {
   }
 }
 
+static void note_start_failure(Process& process) {
+  if (process.launch == nullptr || process.launch->failure().error == 0) return;
+  process.start_error = spawn_error(process.launch->failure(), process.launch->plan());
+}
+
 void Agent::settle_started() {
   std::erase_if(starting_, [](const std::shared_ptr<Process>& process) {
     if (!process->launch->finished()) return false;
+    note_start_failure(*process);
     process->launch.reset();
     if (process->info.running) prefer_for_oom_kill(process->info.pid);
     return true;
@@ -298,9 +307,7 @@ void Agent::reap_children() {
     uint64_t cpu_us =
         static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-    if (process->launch != nullptr && process->launch->failure().error != 0) {
-      process->start_error = spawn_error(process->launch->failure(), process->launch->plan());
-    }
+    note_start_failure(*process);
     process->ended(status, cpu_us);
     // Background children keep the group: a later kill of this process must still reach them.
     if (process->cgroup != nullptr && !process->cgroup->populated()) {
@@ -338,8 +345,15 @@ void Agent::serve_files(UniqueFd fd, wire::FrameBuffer pending, const wire::File
     dup2(fd.get(), 3);
     syscall(SYS_close_range, 4, ~0u, 0);
     (void)fd.release();
-    run_file_worker(UniqueFd(3), std::move(pending), settings_.workdir, first);
+    run_file_worker(UniqueFd(3), std::move(pending),
+                    {.workdir = settings_.workdir, .user = default_account_.name}, first);
     _exit(0);
+  }
+  if (pid < 0) {
+    FileChannel channel(std::move(fd), std::move(pending));
+    (void)channel.send_error(
+        Error(ErrorCode::ResourceExhausted,
+              "the sandbox has reached its process limit; end some processes or raise pids"));
   }
 }
 

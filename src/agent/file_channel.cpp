@@ -63,6 +63,7 @@ Result<size_t> FileChannel::send_file(int fd, size_t size) {
   ssize_t wrote = ::send(socket_.get(), header.data(), header.size(), MSG_NOSIGNAL | MSG_MORE);
   if (wrote != static_cast<ssize_t>(header.size())) return fail_errno("send");
   size_t left = size;
+  broken_ = true;  // until all of it has gone
   while (left > 0) {
     ssize_t moved = sendfile(socket_.get(), fd, nullptr, left);
     if (moved < 0 && errno == EINTR) continue;
@@ -72,6 +73,7 @@ Result<size_t> FileChannel::send_file(int fd, size_t size) {
   }
   // The file shrank under us. The frame's size is promised already: break the connection.
   if (left > 0) return fail(ErrorCode::Conflict, "the file was truncated while it was read");
+  broken_ = false;
   return size;
 }
 

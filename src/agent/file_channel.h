@@ -32,6 +32,8 @@ class FileChannel {
   // call.
   Result<std::string_view> receive_data();
   int fd() const { return socket_.get(); }
+  // A frame was begun and could not be finished.
+  bool broken() const { return broken_; }
 
  private:
   Result<void> write_all(std::string_view bytes);
@@ -41,6 +43,7 @@ class FileChannel {
   wire::FrameBuffer in_;
   size_t data_left_ = 0;  // of the FileData frame that is being handed out
   std::string bulk_;
+  bool broken_ = false;
 };
 
 }  // namespace atl::agent

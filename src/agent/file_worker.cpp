@@ -69,19 +69,24 @@ static Result<void> serve(FileChannel& channel, const std::string& workdir,
   return fail(ErrorCode::NotSupported, "unknown file operation");
 }
 
-void run_file_worker(UniqueFd socket, wire::FrameBuffer pending, const std::string& workdir,
+void run_file_worker(UniqueFd socket, wire::FrameBuffer pending, const FileDefaults& defaults,
                      const wire::FileRequest& first) {
   FileChannel channel(std::move(socket), std::move(pending));
-  std::string user = first.user;
+  auto user_of = [&](const wire::FileRequest& asked) {
+    return asked.user.empty() ? defaults.user : asked.user;
+  };
+  std::string user = user_of(first);
   if (auto identity = become(user); !identity) {
     (void)channel.send_error(identity.error());
     return;
   }
   wire::FileRequest request = first;
   for (;;) {
-    Result<void> result = request.user == user
-                              ? serve(channel, workdir, request)
+    Result<void> result = user_of(request) == user
+                              ? serve(channel, defaults.workdir, request)
                               : fail(ErrorCode::InvalidArgument, "one user per connection");
+    // In mid-frame there is no place for an error: only the end of the connection tells.
+    if (channel.broken()) return;
     if (!result && !channel.send_error(result.error())) return;
     // Data of a write that failed half-way is still on its way: skip to the next request.
     for (;;) {

@@ -11,7 +11,11 @@
 
 namespace atl::agent {
 
-void run_file_worker(UniqueFd socket, wire::FrameBuffer pending, const std::string& workdir,
+struct FileDefaults {
+  std::string workdir;
+  std::string user;  // where a request names none
+};
+void run_file_worker(UniqueFd socket, wire::FrameBuffer pending, const FileDefaults& defaults,
                      const wire::FileRequest& first);
 
 // Relative paths start at the working directory; an empty path is the working directory.

@@ -11,7 +11,8 @@
 namespace atl::agent {
 namespace {
 
-constexpr uint32_t kMaxId = 65533;  // 65534 is "nobody", the kernel's word for an unmapped id
+constexpr uint32_t kMaxId =
+    65534;  // the last is nobody's; 65535 stands for "no change" in old calls
 constexpr size_t kMaxFile = 1u << 20;
 
 std::string read_small_file(const char* path) {
@@ -104,7 +105,7 @@ Result<Account> find_account(std::string_view user) {
   if (!account) {
     return fail(Error(ErrorCode::InvalidArgument, "no user '" + std::string(user) +
                                                       "' in the sandbox; give a name from its "
-                                                      "/etc/passwd or an id of 0 to 65533")
+                                                      "/etc/passwd or an id of 0 to 65534")
                     .with_field("user"));
   }
   if (account->home.empty() || account->home.front() != '/') account->home = "/";

@@ -67,7 +67,7 @@ Result<sandbox::SandboxPtr> find_sandbox(Context& context, const http::Request& 
 Result<Target> find_running(Context& context, const http::Request& request) {
   ATOLL_ASSIGN(sandbox::SandboxPtr sandbox, find_sandbox(context, request));
   ATOLL_ASSIGN(auto session, context.manager.session(*sandbox));
-  return Target{.sandbox = std::move(sandbox), .session = std::move(session)};
+  return Target(std::move(sandbox), std::move(session));
 }
 
 Result<int32_t> pid_of(const http::Request& request) {

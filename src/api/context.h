@@ -29,7 +29,21 @@ http::Handler open_to_all(Context& context, Action action);
 // The body as a JSON object, refused where it is anything else. An empty body is an empty object.
 Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit = 16u << 20);
 
-struct Target {
+// A sandbox in use by one request: it counts as active until this goes.
+class Target {
+ public:
+  Target(sandbox::SandboxPtr used, std::shared_ptr<SandboxSession> live)
+      : sandbox(std::move(used)), session(std::move(live)) {
+    sandbox->in_use++;
+  }
+  Target(Target&&) = default;
+  Target& operator=(Target&&) = delete;
+  ~Target() {
+    if (sandbox == nullptr) return;  // moved from
+    sandbox->in_use--;
+    sandbox->last_activity_ms = sandbox::wall_clock_ms();
+  }
+
   sandbox::SandboxPtr sandbox;
   std::shared_ptr<SandboxSession> session;
 };

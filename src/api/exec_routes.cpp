@@ -41,7 +41,6 @@ Task<Result<void>> run_command(Context& context, http::Request& request,
   ATOLL_CO_TRY(reader.finish());
   ATOLL_CO_ASSIGN(Target target, find_running(context, request));
   ATOLL_CO_ASSIGN(RunResult result, co_await target.session->run(std::move(options)));
-  target.sandbox->last_activity_ms = sandbox::wall_clock_ms();
   co_return co_await writer.send_json(run_json(result));
 }
 

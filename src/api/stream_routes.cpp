@@ -97,7 +97,6 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
   auto bridge =
       std::make_shared<AttachSocket>(std::move(socket), std::move(stream), target.session, pid);
   co_await bridge->run();
-  target.sandbox->last_activity_ms = sandbox::wall_clock_ms();
   co_return Result<void>();
 }
 

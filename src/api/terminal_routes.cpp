@@ -159,7 +159,6 @@ Task<Result<void>> terminal(Context& context, http::Request& request,
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
   auto running = std::make_shared<Terminal>(std::move(socket), target.session, std::move(id));
   co_await running->run();
-  target.sandbox->last_activity_ms = sandbox::wall_clock_ms();
   co_return Result<void>();
 }
 

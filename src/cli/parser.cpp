@@ -86,6 +86,7 @@ void add_argument(CLI::App& app, const Argument& argument, Failures& failures) {
   added->required(argument.required);
   if (std::holds_alternative<std::vector<std::string>*>(argument.slot)) {
     added->expected(argument.required ? 1 : 0, CLI::detail::expected_max_vector_size);
+    added->allow_extra_args(true);  // else CLI11 takes only the first word
   }
 }
 

@@ -5,8 +5,8 @@
 
 #include "cli/json_out.h"
 #include "cli/report.h"
-#include "serve/serve.h"
 #include "cli/version.h"
+#include "serve/serve.h"
 
 namespace atl::cli {
 
@@ -69,6 +69,7 @@ Command version_command() {
   Command command;
   command.name = "version";
   command.summary = "Print the version";
+  command.examples = {"atoll version", "atoll version --json"};
   command.run = [](const Globals& globals) {
     if (globals.json)
       print_json(JsonObject().text("version", kVersion).take());

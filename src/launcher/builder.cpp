@@ -7,14 +7,16 @@
 #include <sys/wait.h>
 
 #include "os/fd_passing.h"
+#include "os/parent_death.h"
 
 namespace atl::launcher {
 
 static constexpr unsigned kBuildSeconds = 20;
 
-[[noreturn]] static void run_builder(const ShellPlan& plan, os::CgroupTree& cgroups, int socket) {
+[[noreturn]] static void run_builder(pid_t parent, const ShellPlan& plan, os::CgroupTree& cgroups,
+                                     int socket) {
   prctl(PR_SET_NAME, "atoll-builder");
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  os::die_with_parent(parent);
   alarm(kBuildSeconds);  // a kernel that hangs must not leave builders about
   Result<Shell> shell = build_shell(plan, cgroups);
   if (shell) {
@@ -33,11 +35,12 @@ Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return fail_errno("socketpair");
   UniqueFd ours(pair[0]), theirs(pair[1]);
+  pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "builder");
   if (pid == 0) {
     ours.reset();
-    run_builder(plan, cgroups, theirs.get());
+    run_builder(parent, plan, cgroups, theirs.get());
   }
   return Builder(std::move(plan), pid, std::move(ours));
 }

@@ -12,6 +12,7 @@
 
 #include "os/fd_passing.h"
 #include "os/id_map.h"
+#include "os/parent_death.h"
 
 namespace atl::launcher {
 namespace {
@@ -38,9 +39,9 @@ int run_mke2fs(int image) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
 }
 
-[[noreturn]] void run_formatter(int socket) {
+[[noreturn]] void run_formatter(pid_t parent, int socket) {
   prctl(PR_SET_NAME, "atoll-formatter");
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  os::die_with_parent(parent);
   for (;;) {
     auto message = os::receive_with_fds(socket, 16, 1);
     if (!message || message->bytes.empty() || message->fds.size() != 1) _exit(0);
@@ -56,13 +57,14 @@ Result<Formatter> Formatter::start() {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return fail_errno("socketpair");
   UniqueFd ours(pair[0]), theirs(pair[1]);
+  pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "formatter");
   if (pid == 0) {
     int socket = fcntl(theirs.get(), F_DUPFD, 64);
     dup2(socket, 3);
     syscall(SYS_close_range, 4, ~0u, 0);
-    run_formatter(3);
+    run_formatter(parent, 3);
   }
   return Formatter(std::move(ours));
 }

@@ -29,6 +29,7 @@ constexpr size_t kMaxMessage = 256u << 10;
 constexpr size_t kMaxBuilders = 2;
 constexpr uint32_t kMaxFailuresInARow = 5;
 constexpr int kRetryMs = 20;
+constexpr int kEndRounds = 500;
 constexpr int kQuietMs = 3;
 constexpr std::chrono::milliseconds kSweepAtEnd{10'000};
 
@@ -76,21 +77,24 @@ void Launcher::unwatch(int fd) {
   handlers_.erase(fd);
 }
 
+void Launcher::serve_events(int timeout_ms) {
+  epoll_event events[64];
+  int count = epoll_wait(epoll_.get(), events, 64, timeout_ms);
+  for (int i = 0; i < count; i++) {
+    auto it = handlers_.find(events[i].data.fd);
+    if (it == handlers_.end()) continue;  // removed by an earlier event of this batch
+    auto handler = it->second;
+    handler();
+  }
+  if (count == 0 && refill_wanted_) start_builders(reserve_ + pending_.size());
+  auto again = std::exchange(unremoved_, {});
+  for (const std::string& group : again) clean_up(group);
+}
+
 void Launcher::run() {
   fill_reserve();
   while (running_) {
-    epoll_event events[64];
-    int timeout = refill_wanted_ ? kQuietMs : (unremoved_.empty() ? -1 : kRetryMs);
-    int count = epoll_wait(epoll_.get(), events, 64, timeout);
-    if (count == 0 && refill_wanted_) start_builders(reserve_ + pending_.size());
-    for (int i = 0; i < count && running_; i++) {
-      auto it = handlers_.find(events[i].data.fd);
-      if (it == handlers_.end()) continue;  // removed by an earlier event of this batch
-      auto handler = it->second;
-      handler();
-    }
-    auto again = std::exchange(unremoved_, {});
-    for (const std::string& group : again) clean_up(group);
+    serve_events(refill_wanted_ ? kQuietMs : (unremoved_.empty() ? -1 : kRetryMs));
   }
 }
 
@@ -110,6 +114,9 @@ void Launcher::receive() {
   ssize_t size = recv(config_.server.get(), bytes.data(), bytes.size(), 0);
   if (size < 0 && errno == EINTR) return;
   if (size <= 0) {
+    // The server has died without a word. A new one makes its own blanks.
+    end_blank_slots();
+    if (slots_.empty()) cgroups_.remove_tree();
     running_ = false;
     return;
   }
@@ -229,34 +236,32 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
 }
 
 // Ends what nobody owns; sandboxes live on.
-void Launcher::on_shutdown(uint32_t id) {
+void Launcher::end_blank_slots() {
   reserve_ = 0;
+  pending_.clear();
   for (auto& [name, slot] : slots_) {
     if (slot.state == Slot::State::Blank) kill_slot(slot);
   }
   for (auto& [fd, builder] : builders_) {
+    unwatch(fd);
     auto shell = builder.finish();
     if (shell) os::pidfd_send_signal(shell->pidfd.get(), SIGKILL);
     if (shell) waitid(P_PIDFD, static_cast<id_t>(shell->pidfd.get()), nullptr, WEXITED);
     clean_up(builder.slot());
   }
   builders_.clear();
+  unwatch(config_.server.get());
   // Bounded by the kernel's own work: everything in them has been killed.
-  for (int i = 0; i < 200; i++) {
+  for (int i = 0; i < kEndRounds; i++) {
     bool ending = !unremoved_.empty();
     for (const auto& [name, slot] : slots_) ending |= slot.state == Slot::State::Ending;
     if (!ending) break;
-    epoll_event events[64];
-    int count = epoll_wait(epoll_.get(), events, 64, 50);
-    for (int k = 0; k < count; k++) {
-      auto it = handlers_.find(events[k].data.fd);
-      if (it == handlers_.end() || events[k].data.fd == config_.server.get()) continue;
-      auto handler = it->second;
-      handler();
-    }
-    auto again = std::exchange(unremoved_, {});
-    for (const std::string& group : again) clean_up(group);
+    serve_events(kRetryMs);
   }
+}
+
+void Launcher::on_shutdown(uint32_t id) {
+  end_blank_slots();
   if (slots_.empty()) cgroups_.remove_tree();
   trash_.finish(kSweepAtEnd);
   send(id, wire::LauncherDone{});

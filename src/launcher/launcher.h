@@ -50,6 +50,8 @@ class Launcher {
   Result<void> on_usage(uint32_t id, std::string_view payload);
   Result<void> on_status(uint32_t id);
   void on_shutdown(uint32_t id);
+  void end_blank_slots();
+  void serve_events(int timeout_ms);
 
   // Slots.
   void fill_reserve();

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/random_id.h"
+#include "os/parent_death.h"
 #include "os/syscalls.h"
 
 namespace atl::launcher {
@@ -64,9 +65,9 @@ void sweep(int trash) {
   }
 }
 
-[[noreturn]] void run_sweeper(int trash, int wake) {
+[[noreturn]] void run_sweeper(pid_t parent, int trash, int wake) {
   prctl(PR_SET_NAME, "atoll-sweeper");
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  os::die_with_parent(parent);
   setpriority(PRIO_PROCESS, 0, 10);
   syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
   for (;;) {
@@ -83,6 +84,7 @@ Result<Trash> Trash::open(UniqueFd dir) {
   if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe2");
   UniqueFd listen_end(ends[0]), wake(ends[1]);
   fcntl(wake.get(), F_SETFL, O_NONBLOCK);  // a full pipe has woken it already
+  pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "sweeper");
   if (pid == 0) {
@@ -92,7 +94,7 @@ Result<Trash> Trash::open(UniqueFd dir) {
     dup2(trash, 3);
     dup2(bell, 4);
     syscall(SYS_close_range, 5, ~0u, 0);
-    run_sweeper(3, 4);
+    run_sweeper(parent, 3, 4);
   }
   return Trash(std::move(dir), std::move(wake), os::pidfd_open(pid));
 }

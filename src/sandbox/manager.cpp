@@ -60,6 +60,7 @@ Task<Result<void>> Manager::adopt(Record record) {
     CreateInput input = input_for(known.id, known.spec);
     input.existing_metadata = known.backend_state;
     input.reattach_only = true;
+    input.frozen = known.status == Status::Paused;
     auto handle = co_await backend_.create(std::move(input));
     if (handle) {
       sandbox->handle = std::move(*handle);
@@ -350,7 +351,7 @@ Task<void> Manager::enforce_lifetimes() {
       if (sandbox->handle == nullptr) continue;
       bool expired = spec.max_lifetime_s != 0 &&
                      now > sandbox->record.started_at_ms + int64_t{spec.max_lifetime_s} * 1000;
-      bool idle = spec.idle_timeout_s != 0 &&
+      bool idle = spec.idle_timeout_s != 0 && sandbox->in_use == 0 &&
                   now > sandbox->last_activity_ms + int64_t{spec.idle_timeout_s} * 1000;
       if (expired)
         co_await expire(sandbox, "its lifetime was over");

@@ -30,6 +30,7 @@ class Sandbox {
   Source source = Source::Cold;
   int64_t create_us = 0;
   int64_t last_activity_ms = 0;
+  int in_use = 0;              // requests under way inside it: it is not idle
   http::AsyncMutex lifecycle;  // one change of state at a time
   bool deleted = false;
 };

@@ -1,8 +1,10 @@
 #include "sandbox/pool.h"
 
 #include <algorithm>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/log.h"
 #include "base/random_id.h"
@@ -12,6 +14,7 @@ namespace atl::sandbox {
 namespace asio = boost::asio;
 
 static constexpr std::chrono::milliseconds kQuiet{3};
+static constexpr int kDrainRounds = 5000;
 
 Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options)
     : executor_(executor), backend_(backend), options_(options), quiet_(executor) {}
@@ -75,6 +78,10 @@ Task<void> Pool::fill(std::string template_name) {
           {{"template", template_name}, {"error", handle.error().message()}});
       continue;
     }
+    if (draining_) {
+      (void)co_await (*handle)->destroy();
+      break;
+    }
     shelves_[template_name].ready.push_back(std::move(*handle));
   }
   shelves_[template_name].refilling = false;
@@ -103,8 +110,22 @@ std::map<std::string, size_t> Pool::sizes() const {
   return sizes;
 }
 
+// A sandbox being built now must not outlive the pool it was meant for.
+Task<void> Pool::refills_ended() {
+  asio::steady_timer pause(executor_);
+  for (int round = 0; round < kDrainRounds; round++) {
+    bool busy = false;
+    for (const auto& [name, shelf] : shelves_) busy |= shelf.refilling;
+    if (!busy) co_return;
+    pause.expires_after(kQuiet);
+    (void)co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
 Task<void> Pool::drain() {
   draining_ = true;
+  quiet_.cancel();
+  co_await refills_ended();
   for (auto& [name, shelf] : shelves_) {
     while (!shelf.ready.empty()) {
       auto handle = std::move(shelf.ready.front());

@@ -46,6 +46,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     int failures = 0;
   };
   Task<void> fill(std::string template_name);
+  Task<void> refills_ended();
 
   boost::asio::any_io_executor executor_;
   SandboxBackend& backend_;

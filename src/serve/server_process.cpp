@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "http/server.h"
 #include "os/file.h"
+#include "os/parent_death.h"
 #include "sandbox/manager.h"
 #include "serve/defaults.h"
 #include "store/store.h"
@@ -32,7 +33,6 @@ Result<void> drop_privileges(const Account& account) {
   if (setresgid(account.gid, account.gid, account.gid) != 0) return fail_errno("setresgid");
   if (setresuid(account.uid, account.uid, account.uid) != 0) return fail_errno("setresuid");
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return fail_errno("no_new_privs");
-  prctl(PR_SET_PDEATHSIG, SIGTERM);  // after the change of user, which clears it
   return {};
 }
 
@@ -130,7 +130,7 @@ class ServerProcess {
 }  // namespace
 
 void run_server(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
-                bool announce) {
+                ServerStart start) {
   prctl(PR_SET_NAME, "atoll-server");
   set_log_component("server");
   raise_descriptor_limit();
@@ -140,10 +140,11 @@ void run_server(const cli::ServeArguments& arguments, Prepared& prepared, Unique
   };
   auto dropped = drop_privileges(prepared.account);
   if (!dropped) refuse(dropped.error());
+  os::die_with_parent(start.parent);  // after the change of user, which would undo it
   auto store = store::Store::open(arguments.data_dir + "/state/atoll.db");
   if (!store) refuse(store.error());
   auto process = std::make_unique<ServerProcess>(arguments, prepared, std::move(launcher),
-                                                 std::move(*store), announce);
+                                                 std::move(*store), start.announce);
   int code = process->run();
   // Pending coroutines hold references into the process object; the kernel cleans up faster and
   // more safely than their destruction in some order would.

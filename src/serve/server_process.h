@@ -9,7 +9,11 @@ inline constexpr int kExitLauncherLost = 3;
 inline constexpr int kExitCannotStart = 4;
 
 // Drops privileges and serves until told to end. Never returns.
+struct ServerStart {
+  pid_t parent = 0;       // whose death ends this process; sandboxes go on
+  bool announce = false;  // readiness, to --ready-fd
+};
 [[noreturn]] void run_server(const cli::ServeArguments& arguments, Prepared& prepared,
-                             UniqueFd launcher, bool announce);
+                             UniqueFd launcher, ServerStart start);
 
 }  // namespace atl::serve

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "launcher/config.h"
+#include "os/parent_death.h"
 #include "serve/defaults.h"
 #include "serve/server_process.h"
 #include "serve/setup.h"
@@ -56,11 +57,13 @@ Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prep
   int buffer = 1 << 20;
   setsockopt(launcher_end.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   Family family;
+  pid_t parent = getpid();
   family.launcher = fork();
   if (family.launcher < 0) return fail_errno("fork", "launcher");
   if (family.launcher == 0) {
     default_signals();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    os::die_with_parent(parent);
+    prepared.lock.reset();  // the supervisor's; helpers that outlive it must not hold it
     // A terminal's Ctrl-C is for the supervisor; the launcher ends when the server says so.
     setsid();
     server_end.reset();
@@ -82,13 +85,15 @@ Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prep
   if (family.server == 0) {
     default_signals();
     setsid();
+    prepared.lock.reset();
     launcher_end.reset();
     Prepared own{.account = prepared.account,
                  .api_key = prepared.api_key,
                  .base_url = prepared.base_url,
                  .listeners = copies(prepared.listeners),
                  .lock = {}};
-    run_server(arguments, own, std::move(server_end), announce);
+    prepared.listeners.clear();
+    run_server(arguments, own, std::move(server_end), {.parent = parent, .announce = announce});
   }
   return family;
 }

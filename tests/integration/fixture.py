@@ -169,6 +169,9 @@ class AtollServer:
         try:
             if self.process is not None and self.process.poll() is None:
                 self.delete_all()
+                # To stop in the middle of a refill is a test of its own (test_recovery).
+                with contextlib.suppress(AssertionError, OSError):
+                    wait_until(self.settled, 10, "the pool is full")
                 code = self.stop()
                 if code != 0:
                     raise AssertionError(f"the server ended with {code}:\n{self.log_tail()}")
@@ -183,16 +186,21 @@ class AtollServer:
             self.process.kill()
             self.process.wait()
         with contextlib.suppress(AssertionError):
-            wait_until(lambda: not self.kill_sandboxes(), 10, "all ended")
-        for folder in sorted(self.cgroups(), key=len, reverse=True):
-            with contextlib.suppress(OSError):
-                os.rmdir(folder)
+            wait_until(lambda: not self.kill_all(), 10, "all ended")
+            wait_until(lambda: not self.remove_cgroups(), 5, "all groups are gone")
         give_layers(self.data / "layers")
         shutil.rmtree(self.run, ignore_errors=True)
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def kill_sandboxes(self):
-        pids = self.sandbox_pids()
+    def remove_cgroups(self):
+        for folder in sorted(self.cgroups(), key=len, reverse=True):
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        return self.cgroups()
+
+    def kill_all(self):
+        """Everything of ours, by pid; answers what there was."""
+        pids = set(self.sandbox_pids() + self.family_pids())
         for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -223,6 +231,16 @@ class AtollServer:
         for folder in pathlib.Path("/proc").glob("[0-9]*"):
             if mark.search(read_text(folder / "cgroup")) and alive(folder.name):
                 found.append(int(folder.name))
+        return found
+
+    def family_pids(self):
+        """Supervisor, server, launcher and their helpers: they have our run directory as an argument."""
+        mark = b"\0" + str(self.run).encode() + b"\0"
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if mark in (folder / "cmdline").read_bytes() and alive(folder.name):
+                    found.append(int(folder.name))
         return found
 
     def cgroups(self):
@@ -309,6 +327,7 @@ class LeakCounter:
             "mounts": self.mounts(),
             "cgroups": server.cgroups(),
             "processes": server.sandbox_pids(),
+            "helpers": [f"{pid} {read_text(f'/proc/{pid}/comm').strip()}" for pid in server.family_pids()],
             "loop devices": self.loop_devices(),
             "sandboxes": self.files(server.data / "sandboxes"),
             "trash": self.files(server.data / "trash"),
@@ -388,6 +407,15 @@ class LeakCounter:
             wait_until(clean, seconds, "nothing has grown")
         except AssertionError:
             raise AssertionError(f"leaked, after {seconds} s:\n{last[0]}") from None
+
+    def assert_no_processes(self, seconds=5):
+        """For a server that has ended, whatever sandboxes it knows: nothing runs."""
+        keys = ("processes", "helpers", "cgroups")
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not any(self.count()[key] for key in keys), seconds, "all ended")
+        left = {key: self.count()[key] for key in keys if self.count()[key]}
+        if left:
+            raise AssertionError(f"left behind, {seconds} s after the server's end: {left}")
 
     def assert_empty(self, seconds=15):
         """For a server that has ended with all sandboxes deleted: nothing at all is left. But for the trash, which has

@@ -61,8 +61,10 @@ class Processes(AtollCase):
     def test_back_pressure(self):
         """Who follows slowly holds the command back; who leaves lets it go."""
         box = self.create()
-        pid = box.spawn("/usr/bin/head", "-c", str(200 * MIB), "/dev/zero")["pid"]
+        script = f"until [ -e /tmp/go ]; do sleep 0.02; done; exec head -c {200 * MIB} /dev/zero"
+        pid = box.spawn("/bin/sh", "-c", script)["pid"]  # begins when somebody follows
         with box.stream(f"/process/{pid}/output?follow=true") as reply:
+            box.exec("/bin/touch", "/tmp/go")
             got = len(reply.read(65536))
             last = [-1]
 

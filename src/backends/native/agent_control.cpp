@@ -3,11 +3,21 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "async/with_deadline.h"
+
 namespace atl::native {
 
 namespace asio = boost::asio;
 
+static constexpr std::chrono::seconds kGreeting{10};
+
 Task<Result<std::shared_ptr<AgentControl>>> AgentControl::connect(
+    asio::any_io_executor executor, std::string path, std::optional<wire::Configure> configure) {
+  return async::with_deadline(greet(executor, std::move(path), std::move(configure)), kGreeting,
+                              "the sandbox's agent does not answer");
+}
+
+Task<Result<std::shared_ptr<AgentControl>>> AgentControl::greet(
     asio::any_io_executor executor, std::string path, std::optional<wire::Configure> configure) {
   ATOLL_CO_ASSIGN(auto link, co_await AgentLink::connect(executor, std::move(path)));
   std::string greeting;

@@ -40,6 +40,9 @@ class AgentControl : public std::enable_shared_from_this<AgentControl> {
   };
   using Pending = std::shared_ptr<async::OneShot<Result<RawReply>>>;
 
+  static Task<Result<std::shared_ptr<AgentControl>>> greet(
+      boost::asio::any_io_executor executor, std::string path,
+      std::optional<wire::Configure> configure);
   explicit AgentControl(std::unique_ptr<AgentLink> link) : link_(std::move(link)) {}
   Task<Result<RawReply>> exchange(uint32_t id, std::string bytes);
   Task<void> read_loop();

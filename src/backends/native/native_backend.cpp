@@ -85,7 +85,11 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput i
 
 Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput& input,
                                                                const std::string& slot) {
-  ATOLL_CO_ASSIGN(auto control, co_await AgentControl::connect(executor_, socket_of(slot)));
+  // A frozen agent cannot answer; it is greeted when it is thawed.
+  std::shared_ptr<AgentControl> control;
+  if (!input.frozen) {
+    ATOLL_CO_ASSIGN(control, co_await AgentControl::connect(executor_, socket_of(slot)));
+  }
   found_slots_.erase(slot);
   auto session = std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot),
                                                  std::move(control));
@@ -210,7 +214,7 @@ void NativeBackend::slot_ended(const wire::Ended& ended) {
 void NativeBackend::forget(const std::string& session_key) {
   auto it = live_.find(session_key);
   if (it == live_.end()) return;
-  it->second->native_session().control().close();
+  it->second->native_session().close();
   live_.erase(it);
 }
 
@@ -222,7 +226,8 @@ SessionState NativeHandle::capture_state() const {
 
 Task<Result<void>> NativeHandle::configure(CreateInput input) {
   input.session_key = session_->id();
-  auto done = co_await session_->control().call<wire::Done>(configuration(input));
+  ATOLL_CO_ASSIGN(auto control, co_await session_->control());
+  auto done = co_await control->call<wire::Done>(configuration(input));
   if (!done) co_return fail(std::move(done).error());
   co_return Result<void>();
 }

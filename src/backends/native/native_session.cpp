@@ -26,6 +26,18 @@ NativeSession::NativeSession(boost::asio::any_io_executor executor, std::string 
       socket_path_(std::move(socket_path)),
       control_(std::move(control)) {}
 
+Task<Result<std::shared_ptr<AgentControl>>> NativeSession::control() {
+  if (control_ != nullptr && control_->alive()) co_return control_;
+  if (closed_) co_return fail(ErrorCode::Unavailable, "the sandbox has ended");
+  ATOLL_CO_ASSIGN(control_, co_await AgentControl::connect(executor_, socket_path_));
+  co_return control_;
+}
+
+void NativeSession::close() {
+  closed_ = true;
+  if (control_ != nullptr) control_->close();
+}
+
 std::string NativeSession::resolve_path(std::string_view path) const {
   if (!path.empty() && path.front() == '/') return std::string(path);
   return path.empty() ? "/workspace" : "/workspace/" + std::string(path);
@@ -34,7 +46,7 @@ std::string NativeSession::resolve_path(std::string_view path) const {
 Task<Result<RunResult>> NativeSession::run(RunOptions options) {
   wire::ExecRequest request = exec_request(options);
   request.wait = true;
-  auto reply = co_await control_->call<wire::ExecReply>(std::move(request));
+  auto reply = co_await call<wire::ExecReply>(std::move(request));
   if (!reply) co_return fail(std::move(reply).error());
   RunResult result;
   result.process = std::move(reply->process);
@@ -72,7 +84,7 @@ Task<Result<ProcessInfo>> NativeSession::spawn(SpawnOptions options) {
   request.pty = options.pty;
   request.cols = options.cols;
   request.rows = options.rows;
-  auto reply = co_await control_->call<wire::ExecReply>(std::move(request));
+  auto reply = co_await call<wire::ExecReply>(std::move(request));
   if (!reply) co_return fail(std::move(reply).error());
   co_return std::move(reply->process);
 }
@@ -92,14 +104,14 @@ Task<Result<std::unique_ptr<ProcessStream>>> NativeSession::attach(int32_t pid,
 }
 
 Task<Result<std::vector<ProcessInfo>>> NativeSession::processes() {
-  auto reply = co_await control_->call<wire::ProcessList>(wire::ProcessListRequest{});
+  auto reply = co_await call<wire::ProcessList>(wire::ProcessListRequest{});
   if (!reply) co_return fail(std::move(reply).error());
   co_return std::move(reply->processes);
 }
 
 Task<Result<ProcessInfo>> NativeSession::process(int32_t pid) {
   wire::ProcessListRequest request{.pid = pid};
-  auto reply = co_await control_->call<wire::ProcessList>(request);
+  auto reply = co_await call<wire::ProcessList>(request);
   if (!reply) co_return fail(std::move(reply).error());
   if (reply->processes.empty()) co_return fail(ErrorCode::NotFound, "no such process");
   co_return std::move(reply->processes.front());
@@ -107,14 +119,14 @@ Task<Result<ProcessInfo>> NativeSession::process(int32_t pid) {
 
 Task<Result<ProcessInfo>> NativeSession::wait(int32_t pid) {
   wire::WaitRequest request{.pid = pid};
-  auto reply = co_await control_->call<wire::WaitReply>(request);
+  auto reply = co_await call<wire::WaitReply>(request);
   if (!reply) co_return fail(std::move(reply).error());
   co_return std::move(reply->process);
 }
 
 Task<Result<void>> NativeSession::signal(int32_t pid, int signal, bool tree) {
   wire::SignalRequest request{.pid = pid, .signal = signal, .tree = tree};
-  auto reply = co_await control_->call<wire::Done>(request);
+  auto reply = co_await call<wire::Done>(request);
   if (!reply) co_return fail(std::move(reply).error());
   co_return Result<void>();
 }

@@ -41,9 +41,17 @@ class NativeSession : public SandboxSession {
   Task<Result<std::unique_ptr<FileReader>>> read_tree(std::string path) override;
   Task<Result<std::unique_ptr<FileWriter>>> write_tree(std::string path) override;
 
-  AgentControl& control() { return *control_; }
+  // Connects where there is no living connection: after a restart, or to a sandbox that was frozen.
+  Task<Result<std::shared_ptr<AgentControl>>> control();
+  void close();
 
  private:
+  template <class Reply, class Request>
+  Task<Result<Reply>> call(Request request) {
+    ATOLL_CO_ASSIGN(auto live, co_await control());
+    co_return co_await live->template call<Reply>(std::move(request));
+  }
+
   Task<Result<std::unique_ptr<AgentLink>>> open_file_link(wire::FileRequest request);
   Task<Result<void>> simple_file_operation(wire::FileRequest request);
   Task<Result<void>> collect_output(RunResult& result);
@@ -52,6 +60,7 @@ class NativeSession : public SandboxSession {
   std::string id_;
   std::string socket_path_;
   std::shared_ptr<AgentControl> control_;
+  bool closed_ = false;
 };
 
 }  // namespace atl::native
