@@ -65,6 +65,8 @@ class SandboxHandle {
   virtual SessionState capture_state() const = 0;
   virtual BuildTimings timings() const = 0;
 
+  // create() returns as soon as the sandbox exists; it takes commands once this has succeeded.
+  virtual Task<Result<void>> ready() = 0;
   // What every later command inherits; for a sandbox that was made before its owner was known.
   virtual Task<Result<void>> configure(CreateInput input) = 0;
   virtual Task<Result<void>> set_limits(Limits limits) = 0;

@@ -9,8 +9,6 @@
 
 namespace atl::agent {
 
-// Beyond this the socket is full: wait for it to drain instead of copying.
-static constexpr size_t kMaxUnsent = 128u << 10;
 // Beyond this we stop reading the client's input until the command takes some.
 static constexpr size_t kMaxInput = 256u << 10;
 
@@ -50,31 +48,61 @@ bool Attachment::caught_up(const Cursor& cursor, const OutputLog& log) const {
   return !cursor.wanted || cursor.offset >= (follow_ ? log.end() : cursor.stop);
 }
 
+const OutputLog& Attachment::log_of(const Cursor& cursor) const {
+  return cursor.stream == Stream::Stderr ? process_->stderr_pipe.log : process_->stdout_pipe.log;
+}
+
+// False when the socket is full.
+bool Attachment::finish_frame() {
+  while (frame_left_ > 0) {
+    OutputLog::View view = log_of(*in_frame_).at(in_frame_->offset);
+    if (view.offset != in_frame_->offset || view.data.empty()) {
+      // The bytes were dropped in mid-frame to stay within the budget: the reader starts again.
+      close();
+      on_closed();
+      return false;
+    }
+    size_t part = std::min(frame_left_, view.data.size());
+    size_t sent = send_raw(view.data.first(part));
+    in_frame_->offset += sent;
+    frame_left_ -= sent;
+    if (sent < part) return false;
+  }
+  in_frame_ = nullptr;
+  return true;
+}
+
 // False when the socket is full.
 bool Attachment::pump_stream(Cursor& cursor, const OutputLog& log) {
   while (!caught_up(cursor, log)) {
-    if (unsent() > kMaxUnsent) return false;
+    if (unsent() > 0) return false;
     OutputLog::View view = log.at(cursor.offset);
     if (view.offset > cursor.offset) {
       send(0, wire::OutputLost{.stream = cursor.stream,
                                .offset = cursor.offset,
                                .bytes = view.offset - cursor.offset});
       cursor.offset = view.offset;
+      continue;
     }
     if (view.data.empty()) break;
     wire::OutputHeader header{.stream = cursor.stream, .offset = cursor.offset};
-    send_gather(static_cast<uint16_t>(wire::AgentType::Output), wire::encode(header), view.data);
-    cursor.offset += view.data.size();
+    size_t sent = begin_frame(static_cast<uint16_t>(wire::AgentType::Output), wire::encode(header),
+                              view.data);
+    cursor.offset += sent;
+    in_frame_ = &cursor;
+    frame_left_ = view.data.size() - sent;
+    if (unsent() > 0 || !finish_frame()) return false;
   }
   return true;
 }
 
 void Attachment::pump() {
-  if (finished_ || closed()) return;
-  if (pump_stream(cursors_[0], process_->stdout_pipe.log) &&
-      pump_stream(cursors_[1], process_->stderr_pipe.log)) {
-    finish_if_done();
-  }
+  if (finished_ || closed() || unsent() > 0) return;
+  bool done = finish_frame() && pump_stream(cursors_[0], process_->stdout_pipe.log) &&
+              pump_stream(cursors_[1], process_->stderr_pipe.log);
+  if (closed()) return;
+  set_write_wanted(frame_left_ > 0);
+  if (done) finish_if_done();
 }
 
 void Attachment::finish_if_done() {

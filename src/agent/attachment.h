@@ -32,6 +32,8 @@ class Attachment : public Connection, public ProcessObserver {
   };
   void pump();
   bool pump_stream(Cursor& cursor, const OutputLog& log);
+  bool finish_frame();
+  const OutputLog& log_of(const Cursor& cursor) const;
   bool caught_up(const Cursor& cursor, const OutputLog& log) const;
   void write_input(std::string_view bytes);
   void flush_input();
@@ -52,6 +54,8 @@ class Attachment : public Connection, public ProcessObserver {
   Agent& agent_;
   std::shared_ptr<Process> process_;
   Cursor cursors_[2];
+  Cursor* in_frame_ = nullptr;  // whose frame is half sent
+  size_t frame_left_ = 0;
   bool follow_;
   bool finished_ = false;
   std::string input_;

@@ -28,25 +28,30 @@ void Connection::send_error(uint32_t id, const Error& error) {
   send(id, failure);
 }
 
-void Connection::send_gather(uint16_t type, std::string_view head, std::span<const char> body) {
+size_t Connection::begin_frame(uint16_t type, std::string_view head, std::span<const char> body) {
   std::string header;
   wire::append_header(header,
                       {.size = static_cast<uint32_t>(head.size() + body.size()), .type = type});
   header.append(head);
-  size_t sent = 0;
-  if (unsent() == 0 && !closed()) {
-    iovec parts[] = {{header.data(), header.size()}, {const_cast<char*>(body.data()), body.size()}};
-    msghdr message{};
-    message.msg_iov = parts;
-    message.msg_iovlen = 2;
-    ssize_t size = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (size > 0) sent = static_cast<size_t>(size);
-  }
-  if (sent < header.size()) {
-    out_.append(header, sent);
-    sent = header.size();
-  }
-  out_.append(body.data() + (sent - header.size()), body.size() - (sent - header.size()));
+  iovec parts[] = {{header.data(), header.size()}, {const_cast<char*>(body.data()), body.size()}};
+  msghdr message{};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  ssize_t size = sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  size_t sent = size > 0 ? static_cast<size_t>(size) : 0;
+  if (sent >= header.size()) return sent - header.size();
+  out_.append(header, sent);
+  update_interest();
+  return 0;
+}
+
+size_t Connection::send_raw(std::span<const char> bytes) {
+  ssize_t size = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return size > 0 ? static_cast<size_t>(size) : 0;
+}
+
+void Connection::set_write_wanted(bool wanted) {
+  write_wanted_ = wanted;
   update_interest();
 }
 
@@ -69,7 +74,7 @@ void Connection::flush() {
 void Connection::update_interest() {
   uint32_t wanted = 0;
   if (!read_paused_) wanted |= EPOLLIN;
-  if (unsent() > 0) wanted |= EPOLLOUT;
+  if (unsent() > 0 || write_wanted_) wanted |= EPOLLOUT;
   if (wanted == interest_ || closed()) return;
   interest_ = wanted;
   loop_.modify(fd_.get(), wanted, this);

@@ -26,9 +26,11 @@ class Connection : public Watcher {
     flush();
   }
   void send_error(uint32_t id, const Error& error);
-  // One frame whose payload is `head` followed by `body`, sent without copying what the socket
-  // takes at once.
-  void send_gather(uint16_t type, std::string_view head, std::span<const char> body);
+  // Begins a frame whose payload is `head` followed by `body`, and returns how much of `body` the
+  // socket took. The caller sends the rest with send_raw(), from where the bytes lie: nothing is
+  // copied. Only while unsent() is 0.
+  size_t begin_frame(uint16_t type, std::string_view head, std::span<const char> body);
+  size_t send_raw(std::span<const char> bytes);
   // Bytes the socket has not taken yet.
   size_t unsent() const { return out_.size() - out_begin_; }
 
@@ -40,6 +42,8 @@ class Connection : public Watcher {
   virtual void on_frame(const wire::Frame& frame) = 0;
   virtual void on_closed() = 0;  // the connection is to be dropped by its owner
   virtual void on_drained() {}   // everything sent so far has left
+  // on_drained() is called when the socket takes bytes again.
+  void set_write_wanted(bool wanted);
   // While paused the peer is held back by its full socket.
   void set_read_paused(bool paused);
   void close();
@@ -58,6 +62,7 @@ class Connection : public Watcher {
   size_t out_begin_ = 0;
   uint32_t interest_ = EPOLLIN;
   bool read_paused_ = false;
+  bool write_wanted_ = false;
 };
 
 }  // namespace atl::agent

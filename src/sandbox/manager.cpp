@@ -186,27 +186,38 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, S
   bool other_limits = spec.limits != pool_->limits();
   CreateInput input = input_for(handle->session().id(), spec);
   SandboxPtr sandbox = describe(handle, std::move(spec), Source::Pool);
-  auto saved = std::make_shared<async::OneShot<Result<void>>>();
-  auto write_row = [this, sandbox, saved]() -> Task<void> { saved->set(co_await save(*sandbox)); };
-  asio::co_spawn(executor_, write_row, asio::detached);
+  auto saved = save_meanwhile(sandbox);
   Result<void> configured;
   if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
   if (configured) configured = co_await handle->configure(std::move(input));
-  Result<void> row = co_await saved->wait();
-  if (configured && row) co_return sandbox;
-  if (row) (void)co_await store_.erase_sandbox(sandbox->record.id);
-  (void)co_await handle->destroy();
-  if (!configured) co_return fail(std::move(configured).error());
-  co_return fail(std::move(row).error().context("recording the sandbox"));
+  co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
 Task<Result<SandboxPtr>> Manager::build_cold(Spec spec) {
   auto handle = co_await backend_.create(input_for(random_id("sandbox-"), spec));
   if (!handle) co_return fail(std::move(handle).error());
   SandboxPtr sandbox = describe(*handle, std::move(spec), Source::Cold);
-  auto row = co_await save(*sandbox);
-  if (row) co_return sandbox;
-  (void)co_await (*handle)->destroy();
+  auto saved = save_meanwhile(sandbox);
+  Result<void> ready = co_await (*handle)->ready();
+  co_return co_await acknowledge(sandbox, std::move(ready), saved);
+}
+
+Manager::Saved Manager::save_meanwhile(const SandboxPtr& sandbox) {
+  auto saved = std::make_shared<async::OneShot<Result<void>>>();
+  auto write_row = [this, sandbox, saved]() -> Task<void> { saved->set(co_await save(*sandbox)); };
+  asio::co_spawn(executor_, write_row, asio::detached);
+  return saved;
+}
+
+// A sandbox is its caller's once its agent is told and its row is written; else nothing of it
+// stays.
+Task<Result<SandboxPtr>> Manager::acknowledge(SandboxPtr sandbox, Result<void> configured,
+                                              Saved saved) {
+  Result<void> row = co_await saved->wait();
+  if (configured && row) co_return sandbox;
+  if (row) (void)co_await store_.erase_sandbox(sandbox->record.id);
+  (void)co_await sandbox->handle->destroy();
+  if (!configured) co_return fail(std::move(configured).error());
   co_return fail(std::move(row).error().context("recording the sandbox"));
 }
 
@@ -224,9 +235,19 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox) {
   by_id_.erase(record.id);
   if (!record.spec.name.empty()) id_by_name_.erase(record.spec.name);
   if (!record.spec.idempotency_key.empty()) id_by_key_.erase(record.spec.idempotency_key);
-  auto handle = std::exchange(sandbox->handle, nullptr);
-  if (handle != nullptr) co_return co_await handle->destroy();
-  co_return co_await backend_.discard(record.id);
+  // Nothing can bring it back now, so the caller need not wait for the rest.
+  auto self = shared_from_this();
+  auto clear_away = [self, sandbox]() -> Task<void> {
+    auto handle = std::exchange(sandbox->handle, nullptr);
+    Result<void> gone = handle != nullptr ? co_await handle->destroy()
+                                          : co_await self->backend_.discard(sandbox->record.id);
+    if (!gone) {
+      log(LogLevel::Error, "cannot clear away a deleted sandbox",
+          {{"sandbox", sandbox->record.id}, {"error", gone.error().message()}});
+    }
+  };
+  asio::co_spawn(executor_, clear_away, asio::detached);
+  co_return Result<void>();
 }
 
 Task<Result<void>> Manager::stop(SandboxPtr sandbox, std::string reason) {
@@ -251,7 +272,13 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
     CreateInput input = input_for(sandbox->record.id, sandbox->record.spec);
-    ATOLL_CO_ASSIGN(sandbox->handle, co_await backend_.create(std::move(input)));
+    ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
+    auto ready = co_await handle->ready();
+    if (!ready) {
+      (void)co_await handle->dispose();
+      co_return ready;
+    }
+    sandbox->handle = std::move(handle);
     sandbox->source = Source::Cold;
   }
   sandbox->record.status = Status::Running;

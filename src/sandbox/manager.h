@@ -77,6 +77,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<SandboxPtr>> build(Spec spec);
   Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Spec spec);
   Task<Result<SandboxPtr>> build_cold(Spec spec);
+  using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
+  Saved save_meanwhile(const SandboxPtr& sandbox);
+  Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
   SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Spec spec, Source source) const;
   Task<Result<void>> save(const Sandbox& sandbox);
   Task<Result<void>> adopt(Record record);

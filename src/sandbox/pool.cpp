@@ -72,6 +72,13 @@ Task<void> Pool::fill(std::string template_name) {
     input.session_key = random_id("sandbox-");
     input.limits = options_.limits;
     auto handle = co_await backend_.create(std::move(input));
+    if (handle) {
+      auto ready = co_await (*handle)->ready();
+      if (!ready) {
+        (void)co_await (*handle)->destroy();
+        handle = fail(std::move(ready).error());
+      }
+    }
     if (!handle) {
       shelves_[template_name].failures++;
       log(LogLevel::Warning, "cannot refill the pool",

@@ -44,6 +44,14 @@ std::string_view FrameBuffer::take(size_t most) {
   return bytes;
 }
 
+size_t FrameBuffer::wanted(size_t idle) const {
+  auto header = peek();
+  if (!header || !*header) return idle;
+  size_t whole = kHeaderBytes + (*header)->size;
+  size_t have = size_ - begin_;
+  return whole > have ? whole - have + kHeaderBytes : idle;
+}
+
 Result<std::optional<Frame>> FrameBuffer::next() {
   ATOLL_ASSIGN(auto header, peek());
   if (!header || size_ - begin_ < kHeaderBytes + header->size) return std::nullopt;

@@ -42,6 +42,9 @@ class FrameBuffer {
   // the front, for payloads that are passed on as they arrive.
   Result<std::optional<FrameHeader>> peek() const;
   std::string_view take(size_t most);
+  // How much to read next: up to the end of the frame that has begun and the header after it, so
+  // that what is left over is never more than a header and need not be moved; else `idle`.
+  size_t wanted(size_t idle) const;
   bool empty() const { return begin_ == size_; }
   // Gives memory back after a burst; an idle connection should cost nothing.
   void shrink();

@@ -91,8 +91,9 @@ Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_vie
 Task<Result<void>> AgentLink::fill() {
   for (;;) {
     if (!socket_.is_open()) co_return fail(gone());
-    char* space = in_.prepare(read_size_);
-    ssize_t size = recv(socket_.native_handle(), space, read_size_, MSG_DONTWAIT);
+    size_t wanted = in_.wanted(read_size_);
+    char* space = in_.prepare(wanted);
+    ssize_t size = recv(socket_.native_handle(), space, wanted, MSG_DONTWAIT);
     if (size > 0) {
       in_.commit(static_cast<size_t>(size));
       co_return Result<void>();

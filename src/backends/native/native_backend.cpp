@@ -85,14 +85,13 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput i
 
 Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput& input,
                                                                const std::string& slot) {
+  auto session =
+      std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot), nullptr);
+  // Told again: the server may have died before it had told it the first time.
+  session->configure_on_connect(configuration(input));
   // A frozen agent cannot answer; it is greeted when it is thawed.
-  std::shared_ptr<AgentControl> control;
-  if (!input.frozen) {
-    ATOLL_CO_ASSIGN(control, co_await AgentControl::connect(executor_, socket_of(slot)));
-  }
+  if (!input.frozen) ATOLL_CO_TRY(co_await session->control());
   found_slots_.erase(slot);
-  auto session = std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot),
-                                                 std::move(control));
   co_return std::make_shared<NativeHandle>(*this, slot, std::move(session), BuildTimings{});
 }
 
@@ -104,15 +103,9 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
   request.ephemeral = input.ephemeral;
   auto built = co_await launcher_->call<wire::Built>(std::move(request));
   if (!built) co_return fail(std::move(built).error());
-  auto control =
-      co_await AgentControl::connect(executor_, socket_of(built->slot), configuration(input));
-  if (!control) {
-    wire::DestroyRequest undo{.slot = built->slot, .sandbox = input.session_key};
-    (void)co_await launcher_->call<wire::LauncherDone>(undo);
-    co_return fail(std::move(control).error());
-  }
   auto session = std::make_unique<NativeSession>(executor_, input.session_key,
-                                                 socket_of(built->slot), std::move(*control));
+                                                 socket_of(built->slot), nullptr);
+  session->configure_on_connect(configuration(input));
   BuildTimings timings{.total_us = built->total_us,
                        .overlay_us = built->overlay_us,
                        .attach_us = built->attach_us,
@@ -153,6 +146,7 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   say("creating a sandbox from " + input.base);
   ATOLL_CO_ASSIGN(auto handle, co_await create(create_input));
   auto work = [&]() -> Task<Result<void>> {
+    ATOLL_CO_TRY(co_await handle->ready());
     for (const SeedFile& file : input.seed_files) {
       ATOLL_CO_ASSIGN(auto writer,
                       co_await handle->session().write_file(file.path, WriteOptions{}));
@@ -222,6 +216,11 @@ SessionState NativeHandle::capture_state() const {
   return {.backend_name = backend_.name(),
           .session_key = session_->id(),
           .metadata = {{"slot", slot_}}};
+}
+
+Task<Result<void>> NativeHandle::ready() {
+  ATOLL_CO_TRY(co_await session_->control());
+  co_return Result<void>();
 }
 
 Task<Result<void>> NativeHandle::configure(CreateInput input) {

@@ -75,6 +75,7 @@ class NativeHandle : public SandboxHandle {
   SandboxSession& session() override { return *session_; }
   SessionState capture_state() const override;
   BuildTimings timings() const override { return timings_; }
+  Task<Result<void>> ready() override;
   Task<Result<void>> configure(CreateInput input) override;
   Task<Result<void>> set_limits(Limits limits) override;
   Task<Result<void>> set_frozen(bool frozen) override;

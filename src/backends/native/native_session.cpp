@@ -24,12 +24,16 @@ NativeSession::NativeSession(boost::asio::any_io_executor executor, std::string 
     : executor_(std::move(executor)),
       id_(std::move(id)),
       socket_path_(std::move(socket_path)),
-      control_(std::move(control)) {}
+      control_(std::move(control)),
+      connecting_(executor_) {}
 
 Task<Result<std::shared_ptr<AgentControl>>> NativeSession::control() {
   if (control_ != nullptr && control_->alive()) co_return control_;
+  auto turn = co_await connecting_.lock();
+  if (control_ != nullptr && control_->alive()) co_return control_;
   if (closed_) co_return fail(ErrorCode::Unavailable, "the sandbox has ended");
-  ATOLL_CO_ASSIGN(control_, co_await AgentControl::connect(executor_, socket_path_));
+  ATOLL_CO_ASSIGN(control_, co_await AgentControl::connect(executor_, socket_path_, configure_));
+  configure_.reset();
   co_return control_;
 }
 
@@ -91,6 +95,7 @@ Task<Result<ProcessInfo>> NativeSession::spawn(SpawnOptions options) {
 
 Task<Result<std::unique_ptr<ProcessStream>>> NativeSession::attach(int32_t pid,
                                                                    AttachOptions options) {
+  ATOLL_CO_TRY(co_await control());  // it must know whose it is
   ATOLL_CO_ASSIGN(auto link, co_await AgentLink::connect(executor_, socket_path_));
   wire::AttachRequest request{.pid = pid,
                               .want_stdout = options.want_stdout,
@@ -132,6 +137,7 @@ Task<Result<void>> NativeSession::signal(int32_t pid, int signal, bool tree) {
 }
 
 Task<Result<std::unique_ptr<AgentLink>>> NativeSession::open_file_link(wire::FileRequest request) {
+  ATOLL_CO_TRY(co_await control());
   ATOLL_CO_ASSIGN(auto link, co_await AgentLink::connect(executor_, socket_path_));
   ATOLL_CO_TRY(co_await link->send(0, std::move(request)));
   co_return std::move(link);

@@ -6,6 +6,7 @@
 
 #include "atoll/sandbox_session.h"
 #include "backends/native/agent_control.h"
+#include "http/async_mutex.h"
 #include "wire/file_messages.h"
 
 namespace atl::native {
@@ -43,6 +44,8 @@ class NativeSession : public SandboxSession {
 
   // Connects where there is no living connection: after a restart, or to a sandbox that was frozen.
   Task<Result<std::shared_ptr<AgentControl>>> control();
+  // Sent with the first greeting: whose sandbox it is.
+  void configure_on_connect(wire::Configure request) { configure_ = std::move(request); }
   void close();
 
  private:
@@ -60,6 +63,8 @@ class NativeSession : public SandboxSession {
   std::string id_;
   std::string socket_path_;
   std::shared_ptr<AgentControl> control_;
+  std::optional<wire::Configure> configure_;
+  http::AsyncMutex connecting_;
   bool closed_ = false;
 };
 
