@@ -7,16 +7,26 @@
 namespace atl::agent {
 
 size_t OutputLog::total_bytes = 0;
+std::vector<OutputLog::Block*> OutputLog::spare_blocks;
 
 // Most commands print little: the first block is a page, so that a short output costs little.
 static constexpr size_t kFirstBlock = 4096 - 64;
 static constexpr size_t kBlock = 128u << 10;
 // Less room than this is not worth a read of its own.
 static constexpr size_t kWorthwhile = 16u << 10;
+static constexpr size_t kSpareBlocks = 2;
 
+// Blocks of a long output are used again at once: fresh memory from the kernel costs more than the
+// copy into it.
 OutputLog::Block* OutputLog::allocate(size_t capacity) {
-  auto* block = static_cast<Block*>(malloc(sizeof(Block) + capacity));
-  if (block == nullptr) abort();
+  Block* block = nullptr;
+  if (capacity == kBlock && !spare_blocks.empty()) {
+    block = spare_blocks.back();
+    spare_blocks.pop_back();
+  } else {
+    block = static_cast<Block*>(malloc(sizeof(Block) + capacity));
+    if (block == nullptr) abort();
+  }
   *block = {.offset = end_, .size = 0, .capacity = static_cast<uint32_t>(capacity)};
   total_bytes += capacity;
   return block;
@@ -24,7 +34,11 @@ OutputLog::Block* OutputLog::allocate(size_t capacity) {
 
 void OutputLog::free_block(Block* block) {
   total_bytes -= block->capacity;
-  free(block);
+  if (block->capacity == kBlock && spare_blocks.size() < kSpareBlocks) {
+    spare_blocks.push_back(block);
+  } else {
+    free(block);
+  }
 }
 
 size_t OutputLog::tail_limit() const {

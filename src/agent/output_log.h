@@ -62,6 +62,7 @@ class OutputLog {
   uint64_t lost_ = 0;
 
   static size_t total_bytes;
+  static std::vector<Block*> spare_blocks;
 };
 
 }  // namespace atl::agent
