@@ -33,7 +33,7 @@ std::optional<double> size_unit(const std::string& unit) {
   if (unit == "b") return 1;
   size_t power = unit.empty() ? kPrefixes.npos : kPrefixes.find(unit[0]);
   std::string_view rest = std::string_view(unit).substr(unit.empty() ? 0 : 1);
-  if (power == kPrefixes.npos || (rest != "" && rest != "b" && rest != "ib")) return {};
+  if (power == kPrefixes.npos || (!rest.empty() && rest != "b" && rest != "ib")) return {};
   return std::pow(1024.0, static_cast<double>(power + 1));
 }
 

@@ -146,8 +146,9 @@ TEST(WebSocket, PollingShowsWhetherAMessageIsThere) {
 }
 
 TEST(FrameDecoder, RefusesWhatNoServerSends) {
-  for (std::string bad : {std::string("\x81\x81"), std::string("\xc1\x01"), std::string("\x83\x01"),
-                          std::string("\x09\x01"), std::string("\x89\x7e")}) {
+  for (const std::string& bad :
+       {std::string("\x81\x81"), std::string("\xc1\x01"), std::string("\x83\x01"),
+        std::string("\x09\x01"), std::string("\x89\x7e")}) {
     FrameDecoder decoder(100);
     decoder.feed(bad);
     EXPECT_FALSE(decoder.next());
