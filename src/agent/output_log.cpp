@@ -7,22 +7,21 @@
 namespace atl::agent {
 
 size_t OutputLog::total_bytes = 0;
-std::vector<OutputLog::Block*> OutputLog::spare_blocks;
+OutputLog::Block* OutputLog::spare_blocks[kSpareBlocks];
+size_t OutputLog::spare_count = 0;
 
 // Most commands print little: the first block is a page, so that a short output costs little.
 static constexpr size_t kFirstBlock = 4096 - 64;
 static constexpr size_t kBlock = 128u << 10;
 // Less room than this is not worth a read of its own.
 static constexpr size_t kWorthwhile = 16u << 10;
-static constexpr size_t kSpareBlocks = 2;
 
 // Blocks of a long output are used again at once: fresh memory from the kernel costs more than the
 // copy into it.
 OutputLog::Block* OutputLog::allocate(size_t capacity) {
   Block* block = nullptr;
-  if (capacity == kBlock && !spare_blocks.empty()) {
-    block = spare_blocks.back();
-    spare_blocks.pop_back();
+  if (capacity == kBlock && spare_count > 0) {
+    block = spare_blocks[--spare_count];
   } else {
     block = static_cast<Block*>(malloc(sizeof(Block) + capacity));
     if (block == nullptr) abort();
@@ -34,8 +33,8 @@ OutputLog::Block* OutputLog::allocate(size_t capacity) {
 
 void OutputLog::free_block(Block* block) {
   total_bytes -= block->capacity;
-  if (block->capacity == kBlock && spare_blocks.size() < kSpareBlocks) {
-    spare_blocks.push_back(block);
+  if (block->capacity == kBlock && spare_count < kSpareBlocks) {
+    spare_blocks[spare_count++] = block;
   } else {
     free(block);
   }

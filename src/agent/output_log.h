@@ -62,7 +62,9 @@ class OutputLog {
   uint64_t lost_ = 0;
 
   static size_t total_bytes;
-  static std::vector<Block*> spare_blocks;
+  static constexpr size_t kSpareBlocks = 2;
+  static Block* spare_blocks[kSpareBlocks];
+  static size_t spare_count;
 };
 
 }  // namespace atl::agent
