@@ -5,6 +5,7 @@
 #include "api/file_path.h"
 #include "api/routes.h"
 #include "api/shapes.h"
+#include "base/file_change.h"
 #include "base/json_escape.h"
 #include "http/sse.h"
 
@@ -207,24 +208,6 @@ Task<Result<void>> search(Context& context, http::Request& request, http::Respon
   co_return co_await writer.send_json(json::serialize(body));
 }
 
-std::string change_name(FileChange change) {
-  switch (change) {
-    case FileChange::Created:
-      return "created";
-    case FileChange::Modified:
-      return "modified";
-    case FileChange::Removed:
-      return "removed";
-    case FileChange::Renamed:
-      return "renamed";
-    case FileChange::Attributes:
-      return "attributes";
-    case FileChange::Overflow:
-      return "overflow";
-  }
-  return "overflow";
-}
-
 Task<Result<void>> watch(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(bool recursive, request.query.flag("recursive"));
@@ -238,7 +221,7 @@ Task<Result<void>> watch(Context& context, http::Request& request, http::Respons
   for (;;) {
     ATOLL_CO_ASSIGN(FileEvent event, co_await watcher->next());
     json::object data{{"path", to_valid_utf8(event.path)}, {"isDir", event.is_dir}};
-    ATOLL_CO_TRY(co_await events.send(change_name(event.change), json::serialize(data)));
+    ATOLL_CO_TRY(co_await events.send(std::string(to_string(event.change)), json::serialize(data)));
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "base/file_change.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/table.h"
@@ -269,8 +270,8 @@ Command watch_command() {
         if (globals.json)
           print_out(to_json(*event) + "\n");
         else
-          print_out(fmt::format("{:<10}  {}{}\n", change_name(event->change),
-                                printable(event->path), event->is_dir ? "/" : ""));
+          print_out(fmt::format("{:<10}  {}{}\n", to_string(event->change), printable(event->path),
+                                event->is_dir ? "/" : ""));
         fflush(stdout);
       }
     });

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/file_change.h"
 #include "base/json_escape.h"
 
 namespace atl::cli {
@@ -82,27 +83,9 @@ std::string to_json(const FileEntry& entry) {
       .take();
 }
 
-std::string_view change_name(FileChange change) {
-  switch (change) {
-    case FileChange::Created:
-      return "created";
-    case FileChange::Modified:
-      return "modified";
-    case FileChange::Removed:
-      return "removed";
-    case FileChange::Renamed:
-      return "renamed";
-    case FileChange::Attributes:
-      return "attributes";
-    case FileChange::Overflow:
-      return "overflow";
-  }
-  return "modified";
-}
-
 std::string to_json(const FileEvent& event) {
   return JsonObject()
-      .text("type", change_name(event.change))
+      .text("type", to_string(event.change))
       .text("path", event.path)
       .flag("isDir", event.is_dir)
       .take();

@@ -41,7 +41,6 @@ std::string to_json_array(const std::vector<T>& items) {
   return out + "]";
 }
 
-std::string_view change_name(FileChange change);
 // "2026-11-15T05:04:41.123Z"; empty for 0.
 std::string iso_time(int64_t milliseconds);
 int64_t now_ms();

@@ -174,7 +174,7 @@ Result<void> Launcher::on_build(uint32_t id, std::string_view payload) {
   ATOLL_TRY(check_id(request.sandbox));
   if (request.layers.empty()) return fail(ErrorCode::InvalidArgument, "no layers");
   for (const std::string& layer : request.layers) ATOLL_TRY(check_id(layer));
-  pending_.push_back({id, std::move(request), os::monotonic_us()});
+  pending_.push_back({id, std::move(request), os::monotonic_us(), ready_.size() > pending_.size()});
   serve_pending();
   fill_reserve();
   return {};
@@ -186,12 +186,11 @@ void Launcher::serve_pending() {
     pending_.pop_front();
     auto it = slots_.find(ready_.front());
     ready_.pop_front();
-    bool was_ready = os::monotonic_us() - build.arrived_us < 200;
-    if (it != slots_.end()) build_in(it->second, build, was_ready);
+    if (it != slots_.end()) build_in(it->second, build);
   }
 }
 
-void Launcher::build_in(Slot& slot, const PendingBuild& build, bool was_ready) {
+void Launcher::build_in(Slot& slot, const PendingBuild& build) {
   auto built = try_build(slot, build);
   if (!built) {
     // A slot whose root could not be attached is of no use to anybody.
@@ -200,7 +199,7 @@ void Launcher::build_in(Slot& slot, const PendingBuild& build, bool was_ready) {
     send_error(build.id, std::move(built).error().context("building " + sandbox));
     return;
   }
-  built->slot_was_ready = was_ready;
+  built->slot_was_ready = build.slot_was_ready;
   built->total_us = static_cast<uint32_t>(os::monotonic_us() - build.arrived_us);
   send(build.id, *built);
 }
@@ -226,7 +225,6 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
   ATOLL_TRY(attach_rootfs(slot.pidfd.get(), rootfs, request.sandbox));
   slot.mount_mapping.reset();
   slot.state = Slot::State::Live;
-  slot.sandbox = request.sandbox;
   wire::Built built;
   built.slot = slot.id;
   built.pid = slot.pid;
@@ -373,7 +371,7 @@ void Launcher::slot_ended(const std::string& id) {
   blocks_in_use_.erase(slot.id_base / os::kIdBlockSize);
   clean_up(id);
   if (slot.stop_request) send(*slot.stop_request, wire::LauncherDone{});
-  if (!slot.announced && !slot.sandbox.empty()) {
+  if (slot.state == Slot::State::Live) {
     send(0, wire::Ended{.slot = id, .status = ours ? info.si_status : -1, .oom = oom});
   }
   fill_reserve();
@@ -405,7 +403,6 @@ bool Launcher::adopt(const std::string& group) {
   slot.id_base = found->id_base;
   slot.pidfd = std::move(found->pidfd);
   slot.state = Slot::State::Live;
-  slot.sandbox = found->hostname;
   blocks_in_use_.insert(slot.id_base / os::kIdBlockSize);
   int pidfd = slot.pidfd.get();
   slots_.emplace(group, std::move(slot));

@@ -34,6 +34,7 @@ class Launcher {
     uint32_t id;
     wire::BuildRequest request;
     int64_t arrived_us;
+    bool slot_was_ready;
   };
 
   // Requests.
@@ -59,7 +60,7 @@ class Launcher {
   void start_builder();
   void builder_finished(int fd);
   void serve_pending();
-  void build_in(Slot& slot, const PendingBuild& build, bool was_ready);
+  void build_in(Slot& slot, const PendingBuild& build);
   Result<wire::Built> try_build(Slot& slot, const PendingBuild& build);
   void kill_slot(Slot& slot);
   void slot_ended(const std::string& id);

@@ -34,7 +34,6 @@ Result<void> Launcher::on_stop(uint32_t id, std::string_view payload) {
     return {};
   }
   it->second.stop_request = id;
-  it->second.announced = true;
   kill_slot(it->second);
   return {};
 }
@@ -43,7 +42,6 @@ Result<void> Launcher::on_destroy(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::DestroyRequest>(payload));
   auto it = slots_.find(request.slot);
   if (it != slots_.end()) {
-    it->second.announced = true;
     kill_slot(it->second);
   }
   if (!request.sandbox.empty()) {

@@ -20,10 +20,8 @@ struct Slot {
   UniqueFd mount_mapping;  // both closed once the root filesystem is attached
   UniqueFd files;
   State state = State::Blank;
-  std::string sandbox;
   // Whom to tell once it has ended.
   std::optional<uint32_t> stop_request;
-  bool announced = false;  // the server knows it is ending
 };
 
 }  // namespace atl::launcher

@@ -46,8 +46,7 @@ std::optional<Survivor> find_survivor(const std::vector<pid_t>& processes) {
     if (!status || !uid_map || !is_pid_one(*status)) continue;
     auto base = mapped_base(*uid_map);
     if (!base) continue;
-    // Unknown here; the server knows which sandbox lives in the slot.
-    return Survivor{.pid = pid, .id_base = *base, .hostname = "?", .pidfd = std::move(pidfd)};
+    return Survivor{.pid = pid, .id_base = *base, .pidfd = std::move(pidfd)};
   }
   return {};
 }

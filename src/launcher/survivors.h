@@ -14,7 +14,6 @@ namespace atl::launcher {
 struct Survivor {
   pid_t pid = 0;
   uint32_t id_base = 0;
-  std::string hostname;
   UniqueFd pidfd;
 };
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/random_id.h"
 #include "base/scope_exit.h"
+#include "os/file.h"
 
 namespace atl::sandbox {
 
@@ -19,12 +20,6 @@ int64_t wall_clock_ms() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
-
-static int64_t monotonic_us() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1000;
 }
 
 Manager::Manager(asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
@@ -142,7 +137,7 @@ Task<Result<SandboxPtr>> Manager::create(Spec spec) {
 }
 
 Task<Result<SandboxPtr>> Manager::build(Spec spec) {
-  int64_t begin = monotonic_us();
+  int64_t begin = os::monotonic_us();
   ATOLL_CO_TRY(check(spec));
   std::string name = spec.name;
   std::string template_name = spec.template_name;
@@ -163,7 +158,7 @@ Task<Result<SandboxPtr>> Manager::build(Spec spec) {
   kept = true;
   // The template exists and somebody wants it: the next one should be there already.
   if (poolable) pool_->refill(template_name);
-  sandbox->create_us = monotonic_us() - begin;
+  sandbox->create_us = os::monotonic_us() - begin;
   co_return sandbox;
 }
 
