@@ -1,7 +1,5 @@
 #include "api/context.h"
 
-#include <openssl/crypto.h>
-
 #include <charconv>
 
 #include "http/status.h"
@@ -9,49 +7,82 @@
 namespace atl::api {
 namespace {
 
-bool same_secret(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+Result<void> take_turn(Service& service, const Principal& who) {
+  if (who.key == nullptr) return {};
+  uint32_t rate = who.key->rate_per_s != 0 ? who.key->rate_per_s : service.settings.rate_per_s;
+  if (rate == 0) return {};
+  return service.limiter.take(who.key->id, rate, 0, os_monotonic_ms());
 }
 
-// A Unix socket's permissions have said who may connect; anything else must show the key.
-Result<void> authenticate(const Context& context, const http::Request& request) {
-  if (request.peer.kind == http::Peer::Kind::Unix) return {};
-  auto header = request.headers.get("authorization");
-  constexpr std::string_view kScheme = "Bearer ";
-  if (!header || !header->starts_with(kScheme)) {
-    return fail(ErrorCode::Unauthenticated, "send 'Authorization: Bearer KEY'");
-  }
-  if (context.api_key.empty() || !same_secret(header->substr(kScheme.size()), context.api_key)) {
-    return fail(ErrorCode::Unauthenticated, "the API key is wrong");
-  }
-  return {};
+struct Entry {
+  const Principal& who;
+  const std::string& action;
+  const http::Request& request;
+};
+
+void note(Service& service, const Entry& entry, std::string outcome) {
+  if (service.audit == nullptr) return;
+  auth::AuditEntry line{.actor = entry.who.actor,
+                        .tenant = entry.who.caller.owner.tenant,
+                        .action = entry.action,
+                        .target = entry.request.param("id"),
+                        .outcome = std::move(outcome),
+                        .peer = entry.request.peer.address};
+  service.audit->append(line);
 }
 
-Task<void> run(Context& context, const Action& action, http::Request& request,
-               http::ResponseWriter& writer) {
-  auto result = co_await action(context, request, writer);
-  // Once bytes of a body are out an error can only show as a broken connection.
-  if (!result && !writer.started()) (void)co_await writer.send_error(std::move(result).error());
+Result<Principal> admit(Service& service, Access access, const std::string& name,
+                        const http::Request& request) {
+  if (access == Access::Open) return Principal();
+  Principal nobody;
+  auto who = authenticate(service, request);
+  if (!who) {
+    note(service, {nobody, name, request}, "denied: " + who.error().message());
+    return who;
+  }
+  ATOLL_TRY(take_turn(service, *who));
+  auto allowed = authorize(*who, access, request);
+  if (!allowed) {
+    note(service, {*who, name, request}, "denied: " + allowed.error().message());
+    return fail(std::move(allowed).error());
+  }
+  // Before anything happens, so that nothing can happen unnoticed.
+  if (changes(access)) note(service, {*who, name, request}, "accepted");
+  return who;
 }
+
+struct Guard {
+  Service& service;
+  Access access;
+  std::string name;
+  Action action;
+
+  Task<void> run(http::Request& request, http::ResponseWriter& writer) const {
+    auto who = admit(service, access, name, request);
+    if (!who) {
+      (void)co_await writer.send_error(std::move(who).error());
+      co_return;
+    }
+    Context context{.service = service, .manager = service.manager, .who = *who};
+    auto result = co_await action(context, request, writer);
+    if (result) co_return;
+    if (changes(access)) {
+      note(service, {*who, name, request}, std::string("failed: ") +
+                                               std::string(http::wire_code(result.error().code())));
+    }
+    // Once bytes of a body are out an error can only show as a broken connection.
+    if (!writer.started()) (void)co_await writer.send_error(std::move(result).error());
+  }
+};
 
 }  // namespace
 
-http::Handler open_to_all(Context& context, Action action) {
-  return [&context, action = std::move(action)](http::Request& request,
-                                                http::ResponseWriter& writer) -> Task<void> {
-    return run(context, action, request, writer);
+http::Handler guarded(Service& service, Access access, std::string name, Action action) {
+  auto guard = std::make_shared<const Guard>(
+      Guard{service, access, std::move(name), std::move(action)});
+  return [guard](http::Request& request, http::ResponseWriter& writer) -> Task<void> {
+    return guard->run(request, writer);
   };
-}
-
-http::Handler guarded(Context& context, Action action) {
-  Action checked = [action = std::move(action)](
-                       Context& ctx, http::Request& request,
-                       http::ResponseWriter& writer) -> Task<Result<void>> {
-    auto allowed = authenticate(ctx, request);
-    if (!allowed) co_return allowed;
-    co_return co_await action(ctx, request, writer);
-  };
-  return open_to_all(context, std::move(checked));
 }
 
 Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit) {
@@ -61,13 +92,13 @@ Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit)
 }
 
 Result<sandbox::SandboxPtr> find_sandbox(Context& context, const http::Request& request) {
-  return context.manager.find(request.param("id"));
+  return context.manager.find(context.who.caller, request.param("id"));
 }
 
-Result<Target> find_running(Context& context, const http::Request& request) {
-  ATOLL_ASSIGN(sandbox::SandboxPtr sandbox, find_sandbox(context, request));
-  ATOLL_ASSIGN(auto session, context.manager.session(*sandbox));
-  return Target(std::move(sandbox), std::move(session));
+Task<Result<Target>> find_running(Context& context, const http::Request& request) {
+  ATOLL_CO_ASSIGN(sandbox::SandboxPtr sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto session, co_await context.manager.session(sandbox));
+  co_return Target(context.manager, std::move(sandbox), std::move(session));
 }
 
 Result<int32_t> pid_of(const http::Request& request) {

@@ -4,27 +4,27 @@
 #include <functional>
 #include <string>
 
+#include "api/access.h"
+#include "api/service.h"
 #include "http/json.h"
 #include "http/message.h"
 #include "http/response_writer.h"
 #include "http/router.h"
-#include "sandbox/manager.h"
 
 namespace atl::api {
 
+// One request's surroundings.
 struct Context {
+  Service& service;
   sandbox::Manager& manager;
-  std::string api_key;   // for connections that are not local
-  std::string base_url;  // of the loopback port; empty without one
-  std::string templates_dir;
-  std::string version;
+  const Principal& who;
 };
 
 using Action = std::function<Task<Result<void>>(Context&, http::Request&, http::ResponseWriter&)>;
 
-// Checks who is asking, runs the action, and turns its error into the answer.
-http::Handler guarded(Context& context, Action action);
-http::Handler open_to_all(Context& context, Action action);
+// Checks who is asking and whether they may, notes it in the audit log, runs the action, and turns
+// its error into the answer.
+http::Handler guarded(Service& service, Access access, std::string name, Action action);
 
 // The body as a JSON object, refused where it is anything else. An empty body is an empty object.
 Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit = 16u << 20);
@@ -32,8 +32,8 @@ Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit 
 // A sandbox in use by one request: it counts as active until this goes.
 class Target {
  public:
-  Target(sandbox::SandboxPtr used, std::shared_ptr<SandboxSession> live)
-      : sandbox(std::move(used)), session(std::move(live)) {
+  Target(sandbox::Manager& manager, sandbox::SandboxPtr used, std::shared_ptr<SandboxSession> live)
+      : sandbox(std::move(used)), session(std::move(live)), manager_(&manager) {
     sandbox->in_use++;
   }
   Target(Target&&) = default;
@@ -41,15 +41,18 @@ class Target {
   ~Target() {
     if (sandbox == nullptr) return;  // moved from
     sandbox->in_use--;
-    sandbox->last_activity_ms = sandbox::wall_clock_ms();
+    manager_->note_activity(*sandbox);
   }
 
   sandbox::SandboxPtr sandbox;
   std::shared_ptr<SandboxSession> session;
+
+ private:
+  sandbox::Manager* manager_;
 };
 // The sandbox that {id} names; the second also needs it to run.
 Result<sandbox::SandboxPtr> find_sandbox(Context& context, const http::Request& request);
-Result<Target> find_running(Context& context, const http::Request& request);
+Task<Result<Target>> find_running(Context& context, const http::Request& request);
 
 Result<int32_t> pid_of(const http::Request& request);
 // A query parameter that must be a whole number where it is given.

@@ -17,20 +17,6 @@ Error bad(std::string_view field, std::string message) {
   return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
 }
 
-Result<void> check_argv(const std::vector<std::string>& argv, std::string_view field) {
-  size_t total = 0;
-  for (const std::string& argument : argv) {
-    if (argument.find('\0') != argument.npos)
-      return fail(bad(field, "an argument has no NUL byte"));
-    if (argument.size() > kMaxArgument) {
-      return fail(bad(field, "one argument has at most 131071 bytes; write a file and run that"));
-    }
-    total += argument.size();
-  }
-  if (total > kMaxArguments) return fail(bad(field, "all arguments together have at most 2 MiB"));
-  return {};
-}
-
 Result<void> check_env(const std::map<std::string, std::string>& env) {
   size_t total = 0;
   for (const auto& [name, value] : env) {
@@ -48,8 +34,38 @@ Result<void> check_env(const std::map<std::string, std::string>& env) {
 
 }  // namespace
 
+Result<void> check_argv(const std::vector<std::string>& argv, std::string_view field) {
+  size_t total = 0;
+  for (const std::string& argument : argv) {
+    if (argument.find('\0') != argument.npos)
+      return fail(bad(field, "an argument has no NUL byte"));
+    if (argument.size() > kMaxArgument) {
+      return fail(bad(field, "one argument has at most 131071 bytes; write a file and run that"));
+    }
+    total += argument.size();
+  }
+  if (total > kMaxArguments) return fail(bad(field, "all arguments together have at most 2 MiB"));
+  return {};
+}
+
 std::vector<std::string> shell_argv(std::string command) {
   return {"/bin/bash", "-l", "-c", std::move(command)};
+}
+
+Result<void> read_surroundings(http::JsonObjectReader& reader, RunOptions& options) {
+  ATOLL_ASSIGN(options.env, reader.string_map("env"));
+  ATOLL_ASSIGN(auto cwd, reader.optional_string("cwd"));
+  ATOLL_ASSIGN(auto user, reader.optional_string("user"));
+  ATOLL_ASSIGN(auto timeout, reader.optional_integer("timeout", 0, kMaxTimeoutMs));
+  ATOLL_ASSIGN(auto timeout_ms, reader.optional_integer("timeoutMs", 0, kMaxTimeoutMs));
+  ATOLL_TRY(check_env(options.env));
+  options.cwd = cwd.value_or("");
+  if (options.cwd.find('\0') != std::string::npos || options.cwd.size() > 4095) {
+    return fail(bad("cwd", "a path has no NUL byte and at most 4095 bytes"));
+  }
+  options.user = user.value_or("");
+  options.timeout = std::chrono::milliseconds(timeout_ms.value_or(timeout.value_or(0)));
+  return {};
 }
 
 Result<RunOptions> read_run_options(http::JsonObjectReader& reader) {
@@ -57,11 +73,7 @@ Result<RunOptions> read_run_options(http::JsonObjectReader& reader) {
   ATOLL_ASSIGN(auto command, reader.optional_string("command"));
   ATOLL_ASSIGN(auto executable, reader.optional_string("executable"));
   ATOLL_ASSIGN(auto args, reader.string_array("args"));
-  ATOLL_ASSIGN(options.env, reader.string_map("env"));
-  ATOLL_ASSIGN(auto cwd, reader.optional_string("cwd"));
-  ATOLL_ASSIGN(auto user, reader.optional_string("user"));
-  ATOLL_ASSIGN(auto timeout, reader.optional_integer("timeout", 0, kMaxTimeoutMs));
-  ATOLL_ASSIGN(auto timeout_ms, reader.optional_integer("timeoutMs", 0, kMaxTimeoutMs));
+  ATOLL_TRY(read_surroundings(reader, options));
   if (command.has_value() == executable.has_value()) {
     return fail(bad("command", "give either command (a shell string) or executable with args"));
   }
@@ -71,19 +83,12 @@ Result<RunOptions> read_run_options(http::JsonObjectReader& reader) {
     options.label = command->substr(0, 1024);
     options.argv = shell_argv(std::move(*command));
     ATOLL_TRY(check_argv(options.argv, "command"));
-  } else {
-    if (executable->empty()) return fail(bad("executable", "the executable is empty"));
-    options.argv.push_back(std::move(*executable));
-    for (std::string& argument : args) options.argv.push_back(std::move(argument));
-    ATOLL_TRY(check_argv(options.argv, "args"));
+    return options;
   }
-  ATOLL_TRY(check_env(options.env));
-  options.cwd = cwd.value_or("");
-  if (options.cwd.find('\0') != std::string::npos || options.cwd.size() > 4095) {
-    return fail(bad("cwd", "a path has no NUL byte and at most 4095 bytes"));
-  }
-  options.user = user.value_or("");
-  options.timeout = std::chrono::milliseconds(timeout_ms.value_or(timeout.value_or(0)));
+  if (executable->empty()) return fail(bad("executable", "the executable is empty"));
+  options.argv.push_back(std::move(*executable));
+  for (std::string& argument : args) options.argv.push_back(std::move(argument));
+  ATOLL_TRY(check_argv(options.argv, "args"));
   return options;
 }
 

@@ -7,6 +7,9 @@
 namespace atl::api {
 
 Result<RunOptions> read_run_options(http::JsonObjectReader& reader);
+// env, cwd, user and timeout: all but the command itself.
+Result<void> read_surroundings(http::JsonObjectReader& reader, RunOptions& options);
+Result<void> check_argv(const std::vector<std::string>& argv, std::string_view field);
 // A shell string as commands are started with it.
 std::vector<std::string> shell_argv(std::string command);
 // "SIGTERM", "TERM" or 15.

@@ -39,7 +39,7 @@ Task<Result<void>> run_command(Context& context, http::Request& request,
   http::JsonObjectReader reader(*object);
   ATOLL_CO_ASSIGN(RunOptions options, read_run_options(reader));
   ATOLL_CO_TRY(reader.finish());
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(RunResult result, co_await target.session->run(std::move(options)));
   co_return co_await writer.send_json(run_json(result));
 }
@@ -47,7 +47,7 @@ Task<Result<void>> run_command(Context& context, http::Request& request,
 }  // namespace
 
 void add_exec_routes(RuntimeRoutes& routes) {
-  routes.add("POST", "/terminals/commands", run_command);
+  routes.add(Access::RuntimeWrite, "POST", "/terminals/commands", run_command);
 }
 
 }  // namespace atl::api

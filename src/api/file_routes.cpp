@@ -54,7 +54,7 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
   ReadOptions options;
   if (first || last) options.first_line = static_cast<uint32_t>(first.value_or(1));
   if (last) options.last_line = static_cast<uint32_t>(*last);
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->read_file(std::move(path), options));
   ATOLL_CO_ASSIGN(std::string content, co_await read_whole(*file));
   if (!base64 && !is_valid_utf8(content)) {
@@ -100,7 +100,7 @@ Task<Result<void>> write(Context& context, http::Request& request, http::Respons
       co_return fail(Error(ErrorCode::InvalidArgument, "mode is like \"0644\"").with_field("mode"));
     }
   }
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(std::move(path), options));
   ATOLL_CO_TRY(co_await file->write(content));
   ATOLL_CO_ASSIGN(FileEntry entry, co_await file->finish());
@@ -116,7 +116,7 @@ Task<Result<void>> list(Context& context, http::Request& request, http::Response
     ATOLL_CO_ASSIGN(options.hidden, request.query.flag("all"));
   }
   ATOLL_CO_ASSIGN(options.limit, number(request, "limit", 0));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(FileList found, co_await target.session->list(std::move(path), options));
   json::array entries;
   for (const FileEntry& entry : found.entries) entries.push_back(entry_json(entry));
@@ -126,14 +126,14 @@ Task<Result<void>> list(Context& context, http::Request& request, http::Response
 
 Task<Result<void>> stat(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(FileEntry entry, co_await target.session->stat(std::move(path)));
   co_return co_await writer.send_json(success(entry_json(entry)));
 }
 
 Task<Result<void>> exists(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(bool there, co_await target.session->exists(std::move(path)));
   co_return co_await writer.send_json(success(json::object{{"exists", there}}));
 }
@@ -141,7 +141,7 @@ Task<Result<void>> exists(Context& context, http::Request& request, http::Respon
 Task<Result<void>> mkdir(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(bool recursive, request.query.flag("recursive"));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_TRY(co_await target.session->make_directory(std::move(path), recursive));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
@@ -155,7 +155,7 @@ Task<Result<void>> move(Context& context, http::Request& request, http::Response
   ATOLL_CO_TRY(reader.finish());
   ATOLL_CO_TRY(check_path(from, "from"));
   ATOLL_CO_TRY(check_path(to, "to"));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_TRY(co_await target.session->move(std::move(from), std::move(to)));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
@@ -165,7 +165,7 @@ Task<Result<void>> remove(Context& context, http::Request& request, http::Respon
   RemoveOptions options;
   ATOLL_CO_ASSIGN(options.recursive, request.query.flag("recursive"));
   ATOLL_CO_ASSIGN(options.force, request.query.flag("force"));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_TRY(co_await target.session->remove_path(std::move(path), options));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
@@ -188,7 +188,7 @@ Task<Result<void>> search(Context& context, http::Request& request, http::Respon
   options.max_results = static_cast<uint64_t>(most.value_or(0));
   options.ignore_case = ignore_case.value_or(false);
   options.context = static_cast<uint32_t>(lines.value_or(0));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(SearchResult found, co_await target.session->search(std::move(options)));
   auto texts = [](const std::vector<std::string>& list) {
     json::array array;
@@ -211,7 +211,7 @@ Task<Result<void>> search(Context& context, http::Request& request, http::Respon
 Task<Result<void>> watch(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
   ATOLL_CO_ASSIGN(bool recursive, request.query.flag("recursive"));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto opened, co_await target.session->watch(std::move(path), recursive));
   std::shared_ptr<FileWatcher> watcher = std::move(opened);
   writer.on_closed([watcher] { watcher->cancel(); });
@@ -228,16 +228,16 @@ Task<Result<void>> watch(Context& context, http::Request& request, http::Respons
 }  // namespace
 
 void add_file_routes(RuntimeRoutes& routes) {
-  routes.add("POST", "/files/read", read);
-  routes.add("POST", "/files/write", write);
-  routes.add("GET", "/fs/list/{path...}", list);
-  routes.add("GET", "/fs/stat/{path...}", stat);
-  routes.add("GET", "/fs/exists/{path...}", exists);
-  routes.add("POST", "/fs/mkdir/{path...}", mkdir);
-  routes.add("POST", "/fs/move", move);
-  routes.add("DELETE", "/fs/{path...}", remove);
-  routes.add("GET", "/fs/watch/{path...}", watch);
-  routes.add("POST", "/search", search);
+  routes.add(Access::RuntimeRead, "POST", "/files/read", read);
+  routes.add(Access::RuntimeWrite, "POST", "/files/write", write);
+  routes.add(Access::RuntimeRead, "GET", "/fs/list/{path...}", list);
+  routes.add(Access::RuntimeRead, "GET", "/fs/stat/{path...}", stat);
+  routes.add(Access::RuntimeRead, "GET", "/fs/exists/{path...}", exists);
+  routes.add(Access::RuntimeWrite, "POST", "/fs/mkdir/{path...}", mkdir);
+  routes.add(Access::RuntimeWrite, "POST", "/fs/move", move);
+  routes.add(Access::RuntimeWrite, "DELETE", "/fs/{path...}", remove);
+  routes.add(Access::RuntimeRead, "GET", "/fs/watch/{path...}", watch);
+  routes.add(Access::RuntimeRead, "POST", "/search", search);
 }
 
 }  // namespace atl::api

@@ -34,13 +34,13 @@ Task<Result<void>> spawn(Context& context, http::Request& request, http::Respons
   options.pty = pty.value_or(false);
   options.cols = static_cast<uint16_t>(cols.value_or(80));
   options.rows = static_cast<uint16_t>(rows.value_or(24));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(ProcessInfo process, co_await target.session->spawn(std::move(options)));
   co_return co_await writer.send_json(success(process_json(process)));
 }
 
 Task<Result<void>> list(Context& context, http::Request& request, http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto processes, co_await target.session->processes());
   json::array items;
   for (const ProcessInfo& process : processes) items.push_back(process_json(process));
@@ -49,7 +49,7 @@ Task<Result<void>> list(Context& context, http::Request& request, http::Response
 
 Task<Result<void>> get(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(int32_t pid, pid_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(ProcessInfo process, co_await target.session->process(pid));
   co_return co_await writer.send_json(success(process_json(process)));
 }
@@ -58,7 +58,7 @@ Task<Result<void>> wait(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(int32_t pid, pid_of(request));
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "timeoutMs", 60'000));
   limit = std::min<uint64_t>(limit, 600'000);
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(
       ProcessInfo process,
       co_await async::with_deadline(target.session->wait(pid), std::chrono::milliseconds(limit),
@@ -82,7 +82,7 @@ Task<Result<void>> kill(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(int signal, signal_from(reader.any("signal")));
   ATOLL_CO_ASSIGN(auto tree, reader.optional_bool("tree"));
   ATOLL_CO_TRY(reader.finish());
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_TRY(co_await target.session->signal(pid, signal, tree.value_or(true)));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
@@ -90,11 +90,11 @@ Task<Result<void>> kill(Context& context, http::Request& request, http::Response
 }  // namespace
 
 void add_process_routes(RuntimeRoutes& routes) {
-  routes.add("POST", "/process/spawn", spawn);
-  routes.add("GET", "/process", list);
-  routes.add("GET", "/process/{pid}", get);
-  routes.add("GET", "/process/{pid}/wait", wait);
-  routes.add("DELETE", "/process/{pid}", kill);
+  routes.add(Access::RuntimeWrite, "POST", "/process/spawn", spawn);
+  routes.add(Access::RuntimeRead, "GET", "/process", list);
+  routes.add(Access::RuntimeRead, "GET", "/process/{pid}", get);
+  routes.add(Access::RuntimeRead, "GET", "/process/{pid}/wait", wait);
+  routes.add(Access::RuntimeWrite, "DELETE", "/process/{pid}", kill);
 }
 
 }  // namespace atl::api

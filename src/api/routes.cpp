@@ -2,17 +2,25 @@
 
 namespace atl::api {
 
-http::Router make_router(Context& context) {
+http::Router make_router(Service& service) {
   http::Router router;
-  add_system_routes(router, context);
-  add_sandbox_routes(router, context);
-  RuntimeRoutes runtime(router, context);
+  ControlRoutes control(router, service);
+  add_system_routes(control);
+  add_sandbox_routes(control);
+  add_key_routes(control);
+  add_secret_routes(control);
+  add_token_routes(control);
+  add_event_routes(control);
+  add_usage_routes(control);
+  RuntimeRoutes runtime(router, service);
   add_exec_routes(runtime);
   add_process_routes(runtime);
   add_stream_routes(runtime);
   add_file_routes(runtime);
   add_transfer_routes(runtime);
   add_terminal_routes(runtime);
+  add_git_routes(runtime);
+  add_runtime_info_routes(runtime);
   return router;
 }
 

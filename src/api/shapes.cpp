@@ -53,6 +53,8 @@ json::object timings_json(const sandbox::Sandbox& sandbox) {
   return timings;
 }
 
+}  // namespace
+
 json::object isolation_json(const Context& context) {
   json::array degraded;
   for (const std::string& item : context.manager.backend().degraded()) {
@@ -61,6 +63,34 @@ json::object isolation_json(const Context& context) {
   return {{"driver", context.manager.backend().name()},
           {"boundary", "kernel"},
           {"degraded", std::move(degraded)}};
+}
+
+json::object driver_json(const Context& context) {
+  return {{"type", context.manager.backend().name()},
+          {"available", true},
+          {"version", context.service.settings.version},
+          {"capabilities", json::object{{"criu", false},
+                                        {"gpu", false},
+                                        {"vsock", false},
+                                        {"snapshots", false},
+                                        {"userManagement", false},
+                                        {"networkIsolation", true}}}};
+}
+
+namespace {
+
+// Who may change a sandbox may also speak to its runtime with the bearer made for that.
+json::object connection_json(const Context& context, const sandbox::Record& record) {
+  const std::string& base = context.service.settings.base_url;
+  std::string url = base + "/runtime/" + record.id;
+  json::object connection{{"runtimeUrl", url}, {"sidecarUrl", url}};
+  if (context.who.role == auth::Role::ReadOnly) return connection;
+  connection["authToken"] = context.service.tokens.runtime_token(record.id, record.generation);
+  if (record.spec.max_lifetime_s != 0 && record.ended_at_ms == 0) {
+    connection["authTokenExpiresAt"] =
+        iso_time(record.started_at_ms + int64_t{record.spec.max_lifetime_s} * 1000);
+  }
+  return connection;
 }
 
 }  // namespace
@@ -77,6 +107,8 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
       {"name", spec.name.empty() ? json::value(nullptr) : json::value(spec.name)},
       {"status", sandbox::to_string(record.status)},
       {"reason", record.reason},
+      {"cause", sandbox::to_string(record.cause)},
+      {"tenant", record.owner.tenant},
       {"template", spec.template_name},
       {"profile", spec.profile == Profile::Strict ? "strict" : "dev"},
       {"user", spec.user},
@@ -86,6 +118,9 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
       {"ephemeral", spec.ephemeral},
       {"maxLifetimeSeconds", spec.max_lifetime_s},
       {"idleTimeoutSeconds", spec.idle_timeout_s},
+      {"deleteAfterStoppedSeconds", spec.delete_after_stopped_s},
+      {"autoResume", spec.auto_resume},
+      {"secrets", json::array(spec.secrets.begin(), spec.secrets.end())},
       {"createdAt", iso_time(record.created_at_ms)},
       {"startedAt", iso_time(record.started_at_ms)},
       {"lastActivityAt", iso_time(sandbox.last_activity_ms)},
@@ -95,9 +130,11 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
   if (spec.max_lifetime_s != 0) {
     object["expiresAt"] = iso_time(record.started_at_ms + int64_t{spec.max_lifetime_s} * 1000);
   }
-  if (!context.base_url.empty()) {
-    std::string url = context.base_url + "/v1/sandboxes/" + record.id + "/runtime";
-    object["connection"] = json::object{{"runtimeUrl", url}, {"sidecarUrl", url}};
+  if (record.ended_at_ms != 0) object["endedAt"] = iso_time(record.ended_at_ms);
+  if (record.status == sandbox::Status::Failed) object["error"] = record.reason;
+  if (!spec.git.url.empty()) object["git"] = json::object{{"url", spec.git.url}, {"ref", spec.git.ref}};
+  if (!context.service.settings.base_url.empty()) {
+    object["connection"] = connection_json(context, record);
   }
   return object;
 }

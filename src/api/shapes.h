@@ -10,6 +10,8 @@
 namespace atl::api {
 
 boost::json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox);
+boost::json::object isolation_json(const Context& context);
+boost::json::object driver_json(const Context& context);
 boost::json::object process_json(const ProcessInfo& process);
 boost::json::object entry_json(const FileEntry& entry);
 std::string iso_time(int64_t milliseconds);

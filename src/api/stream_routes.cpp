@@ -42,7 +42,7 @@ std::string lost_data(const OutputEvent& event) {
 Task<Result<void>> logs(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(int32_t pid, pid_of(request));
   ATOLL_CO_ASSIGN(AttachOptions options, attach_options(request, true));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto attached, co_await target.session->attach(pid, options));
   std::shared_ptr<ProcessStream> stream = std::move(attached);
   writer.on_closed([stream] { stream->cancel(); });
@@ -76,7 +76,7 @@ Task<Result<void>> output(Context& context, http::Request& request, http::Respon
   options.want_stderr = which == "stderr";
   ATOLL_CO_ASSIGN(uint64_t offset, number(request, "offset", 0));
   (options.want_stdout ? options.stdout_offset : options.stderr_offset) = offset;
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto attached, co_await target.session->attach(pid, options));
   std::shared_ptr<ProcessStream> stream = std::move(attached);
   writer.on_closed([stream] { stream->cancel(); });
@@ -91,7 +91,7 @@ Task<Result<void>> output(Context& context, http::Request& request, http::Respon
 Task<Result<void>> attach(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(int32_t pid, pid_of(request));
   ATOLL_CO_ASSIGN(AttachOptions options, attach_options(request, true));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(attach_socket_options()));
   auto bridge =
@@ -103,9 +103,9 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
 }  // namespace
 
 void add_stream_routes(RuntimeRoutes& routes) {
-  routes.add("GET", "/process/{pid}/logs", logs);
-  routes.add("GET", "/process/{pid}/output", output);
-  routes.add("GET", "/process/{pid}/attach", attach);
+  routes.add(Access::RuntimeRead, "GET", "/process/{pid}/logs", logs);
+  routes.add(Access::RuntimeRead, "GET", "/process/{pid}/output", output);
+  routes.add(Access::RuntimeWrite, "GET", "/process/{pid}/attach", attach);
 }
 
 }  // namespace atl::api

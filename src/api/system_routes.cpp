@@ -1,8 +1,11 @@
+#include <unistd.h>
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "api/routes.h"
+#include "api/shapes.h"
 #include "image/template.h"
 
 namespace atl::api {
@@ -12,19 +15,28 @@ namespace json = boost::json;
 
 Task<Result<void>> health(Context& context, http::Request&, http::ResponseWriter& writer) {
   // Green means that a create would work: the default template must be there.
-  ATOLL_CO_TRY(image::load_template(context.templates_dir, "base"));
+  ATOLL_CO_TRY(image::load_template(context.service.settings.templates_dir, "base"));
   co_return co_await writer.send_json(R"({"status":"ok"})");
 }
 
-Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(auto all, image::list_templates(context.templates_dir));
+Task<Result<void>> list_templates(Context& context, const char* key, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto all, image::list_templates(context.service.settings.templates_dir));
   json::array list;
   for (const image::Template& item : all) {
     list.push_back(
         json::object{{"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
   }
   co_return co_await writer.send_json(
-      json::serialize(json::object{{"templates", std::move(list)}}));
+      json::serialize(json::object{{key, std::move(list)}}));
+}
+
+Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWriter& writer) {
+  return list_templates(context, "templates", writer);
+}
+
+// What the SDKs call a template.
+Task<Result<void>> environments(Context& context, http::Request&, http::ResponseWriter& writer) {
+  return list_templates(context, "environments", writer);
 }
 
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {
@@ -32,20 +44,65 @@ Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter
   for (const auto& [name, size] : context.manager.pool().sizes()) pool[name] = size;
   json::array degraded;
   for (const std::string& item : context.manager.backend().degraded()) degraded.emplace_back(item);
-  json::object object{{"version", context.version},
+  json::object object{{"version", context.service.settings.version},
                       {"backend", context.manager.backend().name()},
                       {"degraded", std::move(degraded)},
-                      {"sandboxes", context.manager.list().size()},
+                      {"sandboxes", context.manager.size()},
                       {"pool", std::move(pool)}};
   co_return co_await writer.send_json(json::serialize(object));
 }
 
+// Sizes that a create may ask for by their numbers; the ceiling is this host's.
+Task<Result<void>> shapes(Context& context, http::Request&, http::ResponseWriter& writer) {
+  auto shape = [](const char* name, double cores, int memory_mb, int disk_gb) {
+    return json::object{
+        {"name", name}, {"cpuCores", cores}, {"memoryMB", memory_mb}, {"diskGB", disk_gb}};
+  };
+  const Limits& usual = context.manager.default_limits();
+  json::object body{
+      {"presets", json::array{shape("small", 0.5, 512, 2), shape("medium", 1, 2048, 8),
+                              shape("large", 2, 8192, 20)}},
+      {"default", json::object{{"cpuCores", usual.cpu_millis / 1000.0},
+                               {"memoryMB", usual.memory_bytes >> 20},
+                               {"diskGB", usual.disk_bytes >> 30}}},
+      {"ceiling", json::object{{"cpuCores", sysconf(_SC_NPROCESSORS_ONLN)},
+                               {"memoryMB", (sysconf(_SC_PHYS_PAGES) / 256)}}}};
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
+Task<Result<void>> drivers(Context& context, http::Request&, http::ResponseWriter& writer) {
+  json::object driver = driver_json(context);
+  driver["isolation"] = isolation_json(context);
+  co_return co_await writer.send_json(
+      json::serialize(json::object{{"drivers", json::array{std::move(driver)}}}));
+}
+
+Task<Result<void>> criu_status(Context&, http::Request&, http::ResponseWriter& writer) {
+  co_return co_await writer.send_json(
+      R"({"available":false,"reason":"this version keeps no memory checkpoints"})");
+}
+
+// Who the server takes the caller for.
+Task<Result<void>> whoami(Context& context, http::Request&, http::ResponseWriter& writer) {
+  const Principal& who = context.who;
+  json::object body{{"actor", who.actor},
+                    {"tenant", who.caller.owner.tenant},
+                    {"role", auth::to_string(who.role)},
+                    {"allTenants", who.caller.all_tenants}};
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
 }  // namespace
 
-void add_system_routes(http::Router& router, Context& context) {
-  router.add("GET", "/health", open_to_all(context, health));
-  router.add("GET", "/v1/templates", guarded(context, templates));
-  router.add("GET", "/v1/system", guarded(context, system));
+void add_system_routes(ControlRoutes& routes) {
+  routes.add(Access::Open, "GET", "/health", health);
+  routes.add(Access::Read, "GET", "/v1/templates", templates);
+  routes.add(Access::Read, "GET", "/v1/environments", environments);
+  routes.add(Access::Read, "GET", "/v1/system", system);
+  routes.add(Access::Read, "GET", "/v1/system/criu-status", criu_status);
+  routes.add(Access::Read, "GET", "/v1/shapes", shapes);
+  routes.add(Access::Read, "GET", "/v1/drivers", drivers);
+  routes.add(Access::Read, "GET", "/v1/whoami", whoami);
 }
 
 }  // namespace atl::api

@@ -155,7 +155,7 @@ Task<Result<void>> terminal(Context& context, http::Request& request,
   std::string id = request.param("connection");
   if (id.size() > 128)
     co_return fail(ErrorCode::InvalidArgument, "a connection id has at most 128 bytes");
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
   auto running = std::make_shared<Terminal>(std::move(socket), target.session, std::move(id));
   co_await running->run();
@@ -165,7 +165,7 @@ Task<Result<void>> terminal(Context& context, http::Request& request,
 }  // namespace
 
 void add_terminal_routes(RuntimeRoutes& routes) {
-  routes.add("GET", "/terminals/{connection}/ws", terminal);
+  routes.add(Access::RuntimeTerminal, "GET", "/terminals/{connection}/ws", terminal);
 }
 
 }  // namespace atl::api

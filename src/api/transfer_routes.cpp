@@ -45,7 +45,7 @@ Task<Result<void>> pump(FileReader& reader, http::ResponseWriter& writer) {
 Task<Result<void>> download(Context& context, http::Request& request,
                             http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ReadOptions options;
   auto header = request.headers.get("range");
   auto range = header ? parse_range(*header) : std::nullopt;
@@ -74,7 +74,7 @@ Task<Result<void>> download(Context& context, http::Request& request,
 Task<Result<void>> download_tree(Context& context, http::Request& request,
                                  http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   bool plain = request.query.get("format") == "tar";
   ATOLL_CO_ASSIGN(auto reader, co_await target.session->read_tree(std::move(path)));
   http::Headers headers{{"content-type", plain ? "application/x-tar" : "application/gzip"}};
@@ -95,7 +95,7 @@ Task<Result<void>> upload(Context& context, http::Request& request, http::Respon
   if (auto mode = request.query.get("mode")) {
     ATOLL_CO_ASSIGN(options.mode, parse_mode(*mode));
   }
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(std::move(path), options));
   std::string buffer(kChunk, '\0');
   for (;;) {
@@ -110,7 +110,7 @@ Task<Result<void>> upload(Context& context, http::Request& request, http::Respon
 Task<Result<void>> upload_tree(Context& context, http::Request& request,
                                http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(std::string path, path_of(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto tree, co_await target.session->write_tree(std::move(path)));
   std::string buffer(kChunk, '\0');
   GzipReader gzip;
@@ -155,7 +155,7 @@ Task<Result<Form>> read_form(http::Request& request) {
 Task<Result<void>> upload_form(Context& context, http::Request& request,
                                http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(form.path, WriteOptions{}));
   ATOLL_CO_TRY(co_await file->write(form.data));
   ATOLL_CO_ASSIGN(FileEntry entry, co_await file->finish());
@@ -165,7 +165,7 @@ Task<Result<void>> upload_form(Context& context, http::Request& request,
 Task<Result<void>> upload_tree_form(Context& context, http::Request& request,
                                     http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
-  ATOLL_CO_ASSIGN(Target target, find_running(context, request));
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto tree, co_await target.session->write_tree(form.path));
   GzipReader gzip;
   auto sink = [&tree](std::string_view piece) { return tree->write(piece); };
@@ -178,12 +178,12 @@ Task<Result<void>> upload_tree_form(Context& context, http::Request& request,
 }  // namespace
 
 void add_transfer_routes(RuntimeRoutes& routes) {
-  routes.add("GET", "/fs/download/{path...}", download);
-  routes.add("PUT", "/fs/upload/{path...}", upload);
-  routes.add("POST", "/fs/upload", upload_form);
-  routes.add("GET", "/fs/download-dir/{path...}", download_tree);
-  routes.add("PUT", "/fs/upload-dir/{path...}", upload_tree);
-  routes.add("POST", "/fs/upload-dir", upload_tree_form);
+  routes.add(Access::RuntimeRead, "GET", "/fs/download/{path...}", download);
+  routes.add(Access::RuntimeWrite, "PUT", "/fs/upload/{path...}", upload);
+  routes.add(Access::RuntimeWrite, "POST", "/fs/upload", upload_form);
+  routes.add(Access::RuntimeRead, "GET", "/fs/download-dir/{path...}", download_tree);
+  routes.add(Access::RuntimeWrite, "PUT", "/fs/upload-dir/{path...}", upload_tree);
+  routes.add(Access::RuntimeWrite, "POST", "/fs/upload-dir", upload_tree_form);
 }
 
 }  // namespace atl::api

@@ -1,105 +1,145 @@
-// All sandboxes of this server: create, find, stop, resume, delete; names and lifetimes. One
-// thread. Everything a caller was told survives the server's death.
+// All sandboxes of this server: create, find, stop, resume, delete; lifetimes. One thread.
+// Everything a caller was told survives the server's death.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "async/one_shot.h"
-#include "atoll/sandbox_backend.h"
-#include "http/async_mutex.h"
+#include "sandbox/clock.h"
+#include "sandbox/event_log.h"
+#include "sandbox/index.h"
 #include "sandbox/pool.h"
-#include "sandbox/record.h"
+#include "sandbox/usage_ledger.h"
 #include "store/store.h"
 
 namespace atl::sandbox {
-
-enum class Source : uint8_t { Pool, Cold, Reattached };
-
-class Sandbox {
- public:
-  explicit Sandbox(boost::asio::any_io_executor executor, Record initial)
-      : record(std::move(initial)), lifecycle(std::move(executor)) {}
-
-  Record record;
-  std::shared_ptr<SandboxHandle> handle;  // null unless running or paused
-  Source source = Source::Cold;
-  int64_t create_us = 0;
-  int64_t last_activity_ms = 0;
-  int in_use = 0;              // requests under way inside it: it is not idle
-  http::AsyncMutex lifecycle;  // one change of state at a time
-  bool deleted = false;
-};
-using SandboxPtr = std::shared_ptr<Sandbox>;
 
 struct Changes {
   std::optional<Limits> limits;
   std::optional<uint32_t> idle_timeout_s;
   std::optional<uint32_t> max_lifetime_s;
+  std::optional<uint32_t> delete_after_stopped_s;
   std::optional<std::map<std::string, std::string>> metadata;
 };
+
+// Why a sandbox ends.
+struct Ending {
+  EndCause cause = EndCause::Request;
+  std::string reason;
+};
+
+// What remains of a deleted sandbox for a day.
+struct Tombstone {
+  std::string tenant;
+  std::string reason;
+  int64_t ended_at_ms = 0;
+};
+
+struct ManagerOptions {
+  PoolOptions pool;
+  size_t max_sandboxes = 0;  // 0: as many as the host bears
+  int64_t keep_events_ms = 86'400'000;
+};
+
+// The values of the secrets that a sandbox is to have; fails where one does not exist.
+using SecretSource = std::function<Result<std::map<std::string, std::string>>(
+    const std::string& tenant, const Spec& spec)>;
 
 class Manager : public std::enable_shared_from_this<Manager> {
  public:
   Manager(boost::asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
-          PoolOptions pool);
+          ManagerOptions options);
 
+  // Set before start().
+  void set_secret_source(SecretSource source) { secrets_ = std::move(source); }
   // Finds again what an earlier server left, and clears away what nobody was promised.
   Task<Result<void>> start();
   void warm_pool() { pool_->warm("base"); }
   // Empties the pool; with `end_all` also stops every sandbox.
   Task<void> shut_down(bool end_all);
 
-  Task<Result<SandboxPtr>> create(Spec spec);
-  Task<Result<void>> remove(SandboxPtr sandbox);
-  Task<Result<void>> stop(SandboxPtr sandbox, std::string reason);
+  // The same idempotency key of a tenant gives the same sandbox.
+  Task<Result<SandboxPtr>> create(Caller caller, Spec spec);
+  Task<Result<void>> remove(SandboxPtr sandbox, Ending ending);
+  Task<Result<void>> stop(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> resume(SandboxPtr sandbox);
   Task<Result<void>> set_paused(SandboxPtr sandbox, bool paused);
-  Task<Result<void>> update(SandboxPtr sandbox, Changes changes);
+  Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
 
-  // By id or by name.
-  Result<SandboxPtr> find(const std::string& id_or_name) const;
-  std::vector<SandboxPtr> list() const;  // oldest first
-  // The live session of a running sandbox; counts as activity. It outlives a stop or delete that
-  // comes while it is in use: its calls then fail.
-  Result<std::shared_ptr<SandboxSession>> session(Sandbox& sandbox) const;
+  // By id or by name. Somebody else's is as if it did not exist.
+  Result<SandboxPtr> find(const Caller& caller, const std::string& id_or_name) const;
+  // The id behind an id or name, also of one that was deleted within the last day.
+  Result<std::string> known_id(const Caller& caller, const std::string& id_or_name) const;
+  std::vector<SandboxPtr> list(const Caller& caller) const { return index_.list(caller); }
+  size_t size() const { return index_.size(); }
+  // The live session of a running sandbox. It outlives a stop or delete that comes while it is in
+  // use: its calls then fail. One that idleness stopped is started again.
+  Task<Result<std::shared_ptr<SandboxSession>>> session(SandboxPtr sandbox);
+  void note_activity(Sandbox& sandbox);
+
+  // What it has used up to now.
+  Task<Metered> metered(SandboxPtr sandbox);
+  const UsageLedger& ledger() const { return ledger_; }
+  EventLog& events() { return events_; }
+  const Index& index() const { return index_; }
 
   SandboxBackend& backend() { return backend_; }
+  store::Store& store() { return store_; }
   const Pool& pool() const { return *pool_; }
   const Limits& default_limits() const { return pool_->limits(); }
 
  private:
-  Result<void> check(const Spec& spec) const;
-  Task<Result<SandboxPtr>> build(Spec spec);
-  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Spec spec);
-  Task<Result<SandboxPtr>> build_cold(Spec spec);
+  Result<void> check(const Caller& caller, const Spec& spec) const;
+  Task<Result<SandboxPtr>> build(Caller caller, Spec spec);
+  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec);
+  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec);
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
-  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Spec spec, Source source) const;
-  Task<Result<void>> save(const Sandbox& sandbox);
+  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
+                      Source source) const;
+  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  void start_provisioning(const SandboxPtr& sandbox);
+  Task<void> provision(SandboxPtr sandbox);
+
+  // Writes the record and tells of the change.
+  Task<Result<void>> save(Sandbox& sandbox, std::string event);
+  Task<Result<void>> write(store::Write write);
+  Event event_of(const Sandbox& sandbox, std::string type);
+  void save_soon(const SandboxPtr& sandbox, std::string event);
+
   Task<Result<void>> adopt(Record record);
+  Task<void> settle_run(Sandbox& sandbox, Ending ending);
+  void end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us);
   void sandbox_ended(const EndedSandbox& ended);
+  Task<void> clear_away(SandboxPtr sandbox);
   Task<void> enforce_lifetimes();
-  Task<void> expire(SandboxPtr sandbox, std::string reason);
-  CreateInput input_for(const std::string& id, const Spec& spec) const;
+  Task<void> expire(SandboxPtr sandbox, Ending ending, bool whole);
+  Task<void> forget_old();
+  Result<void> load_tombstones();
+  const Tombstone* tombstone(const Caller& caller, const std::string& id) const;
 
   boost::asio::any_io_executor executor_;
   SandboxBackend& backend_;
   store::Store& store_;
+  ManagerOptions options_;
   std::shared_ptr<Pool> pool_;
+  EventLog events_;
+  UsageLedger ledger_;
+  SecretSource secrets_;
   boost::asio::steady_timer lifetime_timer_;
-  std::map<std::string, SandboxPtr> by_id_;
-  std::map<std::string, std::string> id_by_name_;  // also names of creations under way
-  std::map<std::string, std::string> id_by_key_;   // idempotency
-  std::map<std::string, std::vector<std::shared_ptr<async::OneShot<bool>>>> keys_under_way_;
+  Index index_;
+  std::map<std::string, Tombstone> tombstones_;
+  using Turn = std::shared_ptr<async::OneShot<bool>>;
+  std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
+  size_t under_way_ = 0;  // creations that are not in the index yet
   bool stopping_ = false;
 };
-
-int64_t wall_clock_ms();
 
 }  // namespace atl::sandbox

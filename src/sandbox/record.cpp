@@ -1,5 +1,6 @@
 #include "sandbox/record.h"
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -10,6 +11,8 @@ namespace json = boost::json;
 
 std::string_view to_string(Status status) {
   switch (status) {
+    case Status::Provisioning:
+      return "provisioning";
     case Status::Running:
       return "running";
     case Status::Paused:
@@ -21,6 +24,12 @@ std::string_view to_string(Status status) {
   }
   return "failed";
 }
+
+static constexpr std::string_view kCauses[] = {
+    "",           "request",       "idle",          "lifetime",   "stopped-too-long",
+    "server-end", "server-absent", "out-of-memory", "agent-died", "provisioning"};
+
+std::string_view to_string(EndCause cause) { return kCauses[static_cast<size_t>(cause)]; }
 
 namespace {
 
@@ -38,6 +47,23 @@ std::map<std::string, std::string> to_map(const json::value& value) {
   return map;
 }
 
+json::array to_array(const std::vector<std::string>& list) {
+  return json::array(list.begin(), list.end());
+}
+
+std::vector<std::string> to_list(const json::value& value) {
+  std::vector<std::string> list;
+  for (const json::value& item : value.as_array()) list.emplace_back(item.as_string());
+  return list;
+}
+
+EndCause cause_from(std::string_view text) {
+  for (size_t i = 0; i < std::size(kCauses); i++) {
+    if (kCauses[i] == text) return static_cast<EndCause>(i);
+  }
+  return EndCause::None;
+}
+
 std::string text(const json::object& object, const char* key) {
   return std::string(object.at(key).as_string());
 }
@@ -48,10 +74,39 @@ Number number(const json::object& object, const char* key) {
 }
 
 Status status_from(std::string_view text) {
-  for (Status status : {Status::Running, Status::Paused, Status::Stopped}) {
+  for (Status status :
+       {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped}) {
     if (to_string(status) == text) return status;
   }
   return Status::Failed;
+}
+
+json::object git_object(const GitSource& git) {
+  return {{"url", git.url}, {"ref", git.ref}, {"depth", git.depth}, {"sparse", to_array(git.sparse)}};
+}
+
+GitSource git_from(const json::object& object) {
+  return {.url = text(object, "url"),
+          .ref = text(object, "ref"),
+          .depth = number<uint32_t>(object, "depth"),
+          .sparse = to_list(object.at("sparse"))};
+}
+
+// Fields that records of the first schema do not have.
+void decode_later_fields(const json::object& object, Record& record) {
+  if (!object.contains("tenant")) return;
+  record.owner = {.tenant = text(object, "tenant"), .key_id = text(object, "keyId")};
+  record.generation = text(object, "generation");
+  record.spec.delete_after_stopped_s = number<uint32_t>(object, "deleteAfterStoppedSeconds");
+  record.spec.auto_resume = object.at("autoResume").as_bool();
+  record.spec.secrets = to_list(object.at("secrets"));
+  record.spec.all_secrets = object.at("allSecrets").as_bool();
+  record.spec.git = git_from(object.at("git").as_object());
+  record.cause = cause_from(object.at("cause").as_string());
+  record.ended_at_ms = number<int64_t>(object, "endedAtMs");
+  record.metered = {.cpu_us = number<uint64_t>(object, "cpuUs"),
+                    .running_ms = number<uint64_t>(object, "runningMs"),
+                    .memory_mb_ms = number<uint64_t>(object, "memoryMbMs")};
 }
 
 }  // namespace
@@ -60,6 +115,9 @@ std::string encode_record(const Record& record) {
   const Spec& spec = record.spec;
   json::object object{
       {"id", record.id},
+      {"tenant", record.owner.tenant},
+      {"keyId", record.owner.key_id},
+      {"generation", record.generation},
       {"name", spec.name},
       {"template", spec.template_name},
       {"env", to_object(spec.env)},
@@ -73,12 +131,22 @@ std::string encode_record(const Record& record) {
       {"idempotencyKey", spec.idempotency_key},
       {"maxLifetimeSeconds", spec.max_lifetime_s},
       {"idleTimeoutSeconds", spec.idle_timeout_s},
+      {"deleteAfterStoppedSeconds", spec.delete_after_stopped_s},
+      {"autoResume", spec.auto_resume},
       {"ephemeral", spec.ephemeral},
+      {"secrets", to_array(spec.secrets)},
+      {"allSecrets", spec.all_secrets},
+      {"git", git_object(spec.git)},
       {"status", to_string(record.status)},
+      {"cause", to_string(record.cause)},
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
       {"createdAtMs", record.created_at_ms},
       {"startedAtMs", record.started_at_ms},
+      {"endedAtMs", record.ended_at_ms},
+      {"cpuUs", record.metered.cpu_us},
+      {"runningMs", record.metered.running_ms},
+      {"memoryMbMs", record.metered.memory_mb_ms},
   };
   return json::serialize(object);
 }
@@ -109,6 +177,7 @@ Result<Record> decode_record(std::string_view bytes) {
     record.backend_state = to_map(object.at("backendState"));
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
     record.started_at_ms = number<int64_t>(object, "startedAtMs");
+    decode_later_fields(object, record);
     return record;
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("damaged sandbox record: ") + error.what());

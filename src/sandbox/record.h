@@ -4,39 +4,89 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "atoll/result.h"
 #include "atoll/types.h"
 
 namespace atl::sandbox {
 
-enum class Status : uint8_t { Running, Paused, Stopped, Failed };
+enum class Status : uint8_t { Provisioning, Running, Paused, Stopped, Failed };
 std::string_view to_string(Status status);
+
+// Why a sandbox is not running: for programs. `Record::reason` says it in words.
+enum class EndCause : uint8_t {
+  None,
+  Request,        // somebody asked for it
+  Idle,           // its idle timeout
+  Lifetime,       // its maximum lifetime
+  Shelved,        // it stood stopped for as long as it may
+  ServerStopped,  // the server ended with --on-exit stop
+  ServerAway,     // it ended while no server was there
+  OutOfMemory,
+  AgentDied,
+  Provisioning,  // it could not be prepared as asked
+};
+std::string_view to_string(EndCause cause);
+
+// A repository that is cloned into the workspace before the sandbox counts as running.
+struct GitSource {
+  std::string url;  // empty: none
+  std::string ref;
+  uint32_t depth = 0;  // 0: all
+  std::vector<std::string> sparse;
+};
 
 // What a caller asks for.
 struct Spec {
   std::string name;
   std::string template_name = "base";
   std::map<std::string, std::string> env;
+  std::vector<std::string> secrets;  // names; the values are looked up at each start
+  bool all_secrets = false;          // those of the tenant at each start
   Limits limits;
   Profile profile = Profile::Dev;
   std::string user = "root";
   std::map<std::string, std::string> metadata;
+  GitSource git;
+  std::string git_token;  // for the clone; never stored
   std::string idempotency_key;
   uint32_t max_lifetime_s = 0;  // 0: never
   uint32_t idle_timeout_s = 0;
+  uint32_t delete_after_stopped_s = 0;
+  bool auto_resume = true;  // a call to one that idleness stopped starts it again
   bool ephemeral = false;
   bool from_pool = true;
 };
 
+// Who a sandbox belongs to.
+struct Owner {
+  std::string tenant = "default";
+  std::string key_id;  // the API key that made it; empty: none did
+};
+
+// What a sandbox has used in runs that are over.
+struct Metered {
+  uint64_t cpu_us = 0;
+  uint64_t running_ms = 0;
+  uint64_t memory_mb_ms = 0;  // memory limit times running time
+};
+
 struct Record {
   std::string id;
+  Owner owner;
+  // New with every create: a token for an earlier sandbox of the same id is no good for this one.
+  std::string generation;
   Spec spec;
   Status status = Status::Running;
+  EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
   std::map<std::string, std::string> backend_state;
   int64_t created_at_ms = 0;
   int64_t started_at_ms = 0;
+  int64_t ended_at_ms = 0;  // of the last run; 0 while running
+  Metered metered;
 };
 
 std::string encode_record(const Record& record);

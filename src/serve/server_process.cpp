@@ -46,7 +46,8 @@ void raise_descriptor_limit() {
 class ServerProcess {
  public:
   ServerProcess(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
-                std::unique_ptr<store::Store> store, bool announce)
+                std::unique_ptr<store::Store> store, const auth::MasterKey& master,
+                auth::AuditLog audit, bool announce)
       : arguments_(arguments),
         prepared_(prepared),
         announce_(announce),
@@ -57,13 +58,21 @@ class ServerProcess {
                  {.data_dir = arguments.data_dir, .run_dir = arguments.run_dir}),
         manager_(std::make_shared<sandbox::Manager>(
             io_.get_executor(), backend_, *store_,
-            sandbox::PoolOptions{.target = arguments.pool, .limits = default_limits()})),
-        context_{.manager = *manager_,
-                 .api_key = prepared.api_key,
-                 .base_url = prepared.base_url,
-                 .templates_dir = arguments.data_dir + "/templates",
-                 .version = kVersion},
-        server_(io_.get_executor(), api::make_router(context_)),
+            sandbox::ManagerOptions{
+                .pool = {.target = arguments.pool, .limits = default_limits()}})),
+        keys_(*store_),
+        secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
+        tokens_(master),
+        audit_(std::move(audit)),
+        service_{.manager = *manager_,
+                 .keys = keys_,
+                 .secrets = secrets_,
+                 .tokens = tokens_,
+                 .audit = &audit_,
+                 .settings = {.version = kVersion,
+                              .base_url = prepared.base_url,
+                              .templates_dir = arguments.data_dir + "/templates"}},
+        server_(io_.get_executor(), api::make_router(service_)),
         signals_(io_.get_executor(), SIGTERM, SIGINT) {}
 
   int run() {
@@ -99,6 +108,12 @@ class ServerProcess {
   }
 
   Task<Result<void>> start() {
+    ATOLL_CO_TRY(keys_.load());
+    keys_.add_bootstrap(prepared_.api_key);
+    ATOLL_CO_TRY(secrets_.load());
+    manager_->set_secret_source([this](const std::string& tenant, const sandbox::Spec& spec) {
+      return spec.all_secrets ? secrets_.open_all(tenant) : secrets_.open(tenant, spec.secrets);
+    });
     ATOLL_CO_TRY(co_await backend_.start());
     ATOLL_CO_TRY(co_await manager_->start());
     for (UniqueFd& listener : prepared_.listeners)
@@ -107,7 +122,7 @@ class ServerProcess {
     log(LogLevel::Info, "serving",
         {{"socket", arguments_.run_dir + "/atoll.sock"},
          {"url", prepared_.base_url},
-         {"sandboxes", std::to_string(manager_->list().size())}});
+         {"sandboxes", std::to_string(manager_->size())}});
     if (announce_ && arguments_.ready_fd >= 0) (void)os::write_all(arguments_.ready_fd, "ready\n");
     co_return Result<void>();
   }
@@ -120,7 +135,11 @@ class ServerProcess {
   std::shared_ptr<native::LauncherClient> launcher_;
   native::NativeBackend backend_;
   std::shared_ptr<sandbox::Manager> manager_;
-  api::Context context_;
+  account::Keys keys_;
+  account::Secrets secrets_;
+  account::Tokens tokens_;
+  auth::AuditLog audit_;
+  api::Service service_;
   http::Server server_;
   asio::signal_set signals_;
   bool ending_ = false;
@@ -143,8 +162,13 @@ void run_server(const cli::ServeArguments& arguments, Prepared& prepared, Unique
   os::die_with_parent(start.parent);  // after the change of user, which would undo it
   auto store = store::Store::open(arguments.data_dir + "/state/atoll.db");
   if (!store) refuse(store.error());
+  auto master = auth::MasterKey::load_or_create(arguments.data_dir + "/state/master.key");
+  if (!master) refuse(master.error());
+  auto audit = auth::AuditLog::open(arguments.data_dir + "/audit");
+  if (!audit) refuse(audit.error());
   auto process = std::make_unique<ServerProcess>(arguments, prepared, std::move(launcher),
-                                                 std::move(*store), start.announce);
+                                                 std::move(*store), *master, std::move(*audit),
+                                                 start.announce);
   int code = process->run();
   // Pending coroutines hold references into the process object; the kernel cleans up faster and
   // more safely than their destruction in some order would.

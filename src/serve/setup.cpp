@@ -48,6 +48,7 @@ Result<void> make_dirs(const cli::ServeArguments& arguments, const Account& acco
   ATOLL_TRY(make_dir(data + "/sandboxes", 0700, 0, 0));
   ATOLL_TRY(make_dir(data + "/trash", 0700, 0, 0));
   ATOLL_TRY(make_dir(data + "/state", 0700, account.uid, account.gid));
+  ATOLL_TRY(make_dir(data + "/audit", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(run, 0755, 0, 0));
   ATOLL_TRY(make_dir(run + "/agents", 0750, 0, account.gid));
   return make_dir(run + "/launcher", 0700, 0, 0);

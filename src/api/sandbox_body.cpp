@@ -1,0 +1,259 @@
+#include "api/sandbox_body.h"
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+#include <cmath>
+
+#include "base/random_id.h"
+
+namespace atl::api {
+namespace {
+
+namespace json = boost::json;
+using http::JsonObjectReader;
+
+constexpr double kMaxCores = 1024;
+constexpr double kMaxMegabytes = 16.0 * 1024 * 1024;
+constexpr int64_t kMaxSeconds = int64_t{10} * 365 * 86400;
+constexpr size_t kMaxMetadata = 64;
+
+Error bad(std::string_view field, std::string message) {
+  return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
+}
+
+// A finite number of units in (0, max], or nothing.
+Result<std::optional<double>> amount(JsonObjectReader& reader, std::string_view name, double max) {
+  ATOLL_ASSIGN(auto value, reader.optional_number(name));
+  if (!value) return std::nullopt;
+  if (!std::isfinite(*value) || *value <= 0 || *value > max) {
+    return fail(bad("resources." + std::string(name),
+                    std::string(name) + " must be more than 0 and at most " +
+                        std::to_string(static_cast<int64_t>(max))));
+  }
+  return value;
+}
+
+Result<void> read_resources(JsonObjectReader& reader, Limits& limits) {
+  ATOLL_ASSIGN(auto resources, reader.optional_object("resources"));
+  if (!resources) return {};
+  ATOLL_ASSIGN(auto cores, amount(*resources, "cpuCores", kMaxCores));
+  ATOLL_ASSIGN(auto memory, amount(*resources, "memoryMB", kMaxMegabytes));
+  ATOLL_ASSIGN(auto disk, amount(*resources, "diskGB", 1 << 20));
+  ATOLL_ASSIGN(auto pids, resources->optional_integer("pids", 8, 4'000'000));
+  ATOLL_TRY(resources->finish());
+  if (cores) limits.cpu_millis = static_cast<uint32_t>(std::max(10.0, std::round(*cores * 1000)));
+  if (memory) {
+    if (*memory < 8)
+      return fail(bad("resources.memoryMB", "a sandbox needs at least 8 MB of memory"));
+    limits.memory_bytes = static_cast<uint64_t>(*memory * (1 << 20));
+  }
+  if (disk) {
+    if (*disk < 0.0625)
+      return fail(bad("resources.diskGB", "a disk has at least 0.0625 GB (64 MB)"));
+    limits.disk_bytes = static_cast<uint64_t>(*disk * (1 << 30));
+  }
+  if (pids) limits.pids = static_cast<uint32_t>(*pids);
+  return {};
+}
+
+Result<void> check_env(const std::map<std::string, std::string>& env) {
+  for (const auto& [name, value] : env) {
+    if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
+        value.find('\0') != value.npos) {
+      return fail(bad("env." + name, "a variable's name has no '=' and neither part a NUL byte"));
+    }
+    if (value.size() > 131072)
+      return fail(bad("env." + name, "a variable has at most 131072 bytes"));
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> read_metadata(JsonObjectReader& reader) {
+  ATOLL_ASSIGN(auto metadata, reader.string_map("metadata"));
+  if (metadata.size() > kMaxMetadata) return fail(bad("metadata", "at most 64 entries"));
+  for (const auto& [key, value] : metadata) {
+    if (key.size() > 256 || value.size() > 4096) {
+      return fail(
+          bad("metadata." + key.substr(0, 64), "a key has at most 256 bytes, a value 4096"));
+    }
+  }
+  return metadata;
+}
+
+// Options of the SDKs that this version does not have. `false` and null ask for nothing.
+constexpr std::string_view kUnbuilt[] = {
+    "image",         "tools",           "bare",         "backend",         "permissions",
+    "network",       "sshEnabled",      "sshPublicKey", "sshPublicKeys",   "sshKeyIds",
+    "storage",       "fromSnapshot",    "fromSandboxId", "publicTemplateId",
+    "publicTemplateVersionId",          "teamId",       "capabilities",    "privacy",
+    "confidential",  "egressPolicy",    "agent",        "ownerContext",    "billingOwnerId",
+    "integrations",  "integrationIds",  "integrationBundles",
+};
+
+Result<void> refuse_unbuilt(JsonObjectReader& reader) {
+  for (std::string_view name : kUnbuilt) {
+    const json::value* value = reader.any(name);
+    if (value == nullptr || value->is_null()) continue;
+    if (value->is_bool() && !value->get_bool()) continue;
+    return fail(Error(ErrorCode::NotSupported,
+                      "'" + std::string(name) + "' is not supported by this server yet")
+                    .with_field(name));
+  }
+  return {};
+}
+
+Result<void> read_driver(JsonObjectReader& reader) {
+  ATOLL_ASSIGN(auto driver, reader.optional_object("driver"));
+  if (!driver) return {};
+  ATOLL_ASSIGN(auto type, driver->optional_string("type"));
+  ATOLL_TRY(driver->finish());
+  if (!type || *type == "native") return {};
+  return fail(Error(ErrorCode::NotSupported, "this server has the driver 'native' only")
+                  .with_field("driver.type"));
+}
+
+Result<void> read_git(JsonObjectReader& reader, sandbox::Spec& spec) {
+  ATOLL_ASSIGN(auto git, reader.optional_object("git"));
+  if (!git) return {};
+  ATOLL_ASSIGN(spec.git.url, git->require_string("url"));
+  ATOLL_ASSIGN(auto ref, git->optional_string("ref"));
+  ATOLL_ASSIGN(auto depth, git->optional_integer("depth", 1, 1'000'000));
+  ATOLL_ASSIGN(spec.git.sparse, git->string_array("sparse"));
+  ATOLL_ASSIGN(auto auth, git->optional_object("auth"));
+  if (auth) {
+    ATOLL_ASSIGN(spec.git_token, auth->require_string("token"));
+    ATOLL_TRY(auth->finish());
+  }
+  ATOLL_TRY(git->finish());
+  spec.git.ref = ref.value_or("");
+  spec.git.depth = static_cast<uint32_t>(depth.value_or(0));
+  for (const std::string* text : {&spec.git.url, &spec.git.ref}) {
+    if (text->starts_with('-') || text->find('\0') != text->npos || text->size() > 2048) {
+      return fail(bad(text == &spec.git.url ? "git.url" : "git.ref", "this is not a git name"));
+    }
+  }
+  if (spec.git.url.empty()) return fail(bad("git.url", "give the repository's URL"));
+  if (spec.git_token.find_first_of("\r\n\0", 0, 3) != std::string::npos) {
+    return fail(bad("git.auth.token", "a token is one line"));
+  }
+  return {};
+}
+
+// ["NAME", ...] or "all".
+Result<void> read_secrets(JsonObjectReader& reader, sandbox::Spec& spec) {
+  const json::value* value = reader.any("secrets");
+  if (value == nullptr || value->is_null()) return {};
+  if (value->is_string() && value->get_string() == "all") {
+    spec.all_secrets = true;
+    return {};
+  }
+  if (!value->is_array()) return fail(bad("secrets", "a list of names, or \"all\""));
+  for (const json::value& name : value->get_array()) {
+    if (!name.is_string()) return fail(bad("secrets", "a list of names, or \"all\""));
+    spec.secrets.emplace_back(name.get_string());
+  }
+  return {};
+}
+
+Result<std::string> read_template(JsonObjectReader& reader) {
+  ATOLL_ASSIGN(auto environment, reader.optional_string("environment"));
+  ATOLL_ASSIGN(auto template_id, reader.optional_string("templateId"));
+  if (environment && template_id && *environment != *template_id) {
+    return fail(bad("templateId", "give either environment or templateId"));
+  }
+  std::string name = template_id.value_or(environment.value_or("base"));
+  if (is_valid_id(name)) return name;
+  return fail(bad(template_id ? "templateId" : "environment",
+                  "a template's name is of a-z, 0-9 and '-'"));
+}
+
+Result<uint32_t> read_seconds(JsonObjectReader& reader, std::string_view name, uint32_t fallback) {
+  ATOLL_ASSIGN(auto seconds, reader.optional_integer(name, 0, kMaxSeconds));
+  return static_cast<uint32_t>(seconds.value_or(fallback));
+}
+
+Result<void> read_lifetimes(const ServiceSettings& settings, JsonObjectReader& reader,
+                            sandbox::Spec& spec) {
+  ATOLL_ASSIGN(spec.max_lifetime_s,
+               read_seconds(reader, "maxLifetimeSeconds", settings.max_lifetime_s));
+  ATOLL_ASSIGN(spec.idle_timeout_s,
+               read_seconds(reader, "idleTimeoutSeconds", settings.idle_timeout_s));
+  ATOLL_ASSIGN(
+      spec.delete_after_stopped_s,
+      read_seconds(reader, "deleteAfterStoppedSeconds", settings.delete_after_stopped_s));
+  ATOLL_ASSIGN(auto resume, reader.optional_bool("autoResume"));
+  spec.auto_resume = resume.value_or(true);
+  return {};
+}
+
+Result<Profile> read_profile(JsonObjectReader& reader) {
+  ATOLL_ASSIGN(auto profile, reader.optional_string("profile"));
+  if (profile && *profile != "dev" && *profile != "strict") {
+    return fail(bad("profile", "a profile is 'dev' or 'strict'"));
+  }
+  return profile == "strict" ? Profile::Strict : Profile::Dev;
+}
+
+}  // namespace
+
+Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document) {
+  ATOLL_ASSIGN(const json::object* object, document.object());
+  JsonObjectReader reader(*object);
+  sandbox::Spec spec;
+  spec.limits = service.manager.default_limits();
+  ATOLL_ASSIGN(auto name, reader.optional_string("name"));
+  ATOLL_ASSIGN(spec.template_name, read_template(reader));
+  ATOLL_ASSIGN(spec.env, reader.string_map("env"));
+  ATOLL_TRY(check_env(spec.env));
+  ATOLL_TRY(read_secrets(reader, spec));
+  ATOLL_TRY(read_resources(reader, spec.limits));
+  ATOLL_ASSIGN(spec.profile, read_profile(reader));
+  ATOLL_ASSIGN(auto user, reader.optional_string("user"));
+  ATOLL_TRY(read_lifetimes(service.settings, reader, spec));
+  ATOLL_ASSIGN(auto ephemeral, reader.optional_bool("ephemeral"));
+  ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
+  ATOLL_TRY(read_git(reader, spec));
+  ATOLL_TRY(read_driver(reader));
+  ATOLL_ASSIGN(auto key, reader.optional_string("idempotencyKey"));
+  ATOLL_ASSIGN(auto pool, reader.optional_bool("pool"));
+  ATOLL_TRY(reader.optional_bool("webTerminalEnabled"));  // terminals are always there
+  ATOLL_TRY(refuse_unbuilt(reader));
+  ATOLL_TRY(reader.finish());
+  if (name && name->empty()) return fail(bad("name", "leave the name out or give one"));
+  spec.name = name.value_or("");
+  spec.user = user.value_or("root");
+  spec.ephemeral = ephemeral.value_or(false);
+  spec.idempotency_key = key.value_or("");
+  if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
+  spec.from_pool = pool.value_or(true);
+  return spec;
+}
+
+Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
+                                      const http::JsonDocument& document) {
+  ATOLL_ASSIGN(const json::object* object, document.object());
+  JsonObjectReader reader(*object);
+  sandbox::Changes changes;
+  Limits limits = present.limits;
+  ATOLL_TRY(read_resources(reader, limits));
+  if (limits.disk_bytes != present.limits.disk_bytes) {
+    return fail(Error(ErrorCode::NotSupported, "a disk limit cannot be changed")
+                    .with_field("resources.diskGB"));
+  }
+  if (limits != present.limits) changes.limits = limits;
+  auto seconds = [&](std::string_view name, std::optional<uint32_t>& into) -> Result<void> {
+    ATOLL_ASSIGN(auto value, reader.optional_integer(name, 0, kMaxSeconds));
+    if (value) into = static_cast<uint32_t>(*value);
+    return {};
+  };
+  ATOLL_TRY(seconds("idleTimeoutSeconds", changes.idle_timeout_s));
+  ATOLL_TRY(seconds("maxLifetimeSeconds", changes.max_lifetime_s));
+  ATOLL_TRY(seconds("deleteAfterStoppedSeconds", changes.delete_after_stopped_s));
+  if (reader.has("metadata")) {
+    ATOLL_ASSIGN(changes.metadata, read_metadata(reader));
+  }
+  ATOLL_TRY(reader.finish());
+  return changes;
+}
+
+}  // namespace atl::api

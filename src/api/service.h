@@ -1,0 +1,37 @@
+// Everything the routes work with, for as long as the server runs.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "account/keys.h"
+#include "account/secrets.h"
+#include "account/tokens.h"
+#include "auth/audit_log.h"
+#include "auth/rate_limit.h"
+#include "sandbox/manager.h"
+
+namespace atl::api {
+
+struct ServiceSettings {
+  std::string version;
+  std::string base_url;  // what clients reach the TCP port by; empty without one
+  std::string templates_dir;
+  uint32_t rate_per_s = 0;  // of a key that has no rate of its own; 0: none
+  bool public_metrics = false;
+  uint32_t max_lifetime_s = 0;  // where a request says nothing
+  uint32_t idle_timeout_s = 0;
+  uint32_t delete_after_stopped_s = 0;
+};
+
+struct Service {
+  sandbox::Manager& manager;
+  account::Keys& keys;
+  account::Secrets& secrets;
+  account::Tokens& tokens;
+  auth::AuditLog* audit = nullptr;  // none where it is switched off
+  ServiceSettings settings;
+  auth::RateLimiter limiter;
+};
+
+}  // namespace atl::api

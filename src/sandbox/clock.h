@@ -1,0 +1,9 @@
+#pragma once
+
+#include <cstdint>
+
+namespace atl::sandbox {
+
+int64_t wall_clock_ms();
+
+}  // namespace atl::sandbox

@@ -1,0 +1,285 @@
+// How sandboxes change and end.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/log.h"
+#include "sandbox/manager.h"
+
+namespace atl::sandbox {
+
+namespace asio = boost::asio;
+
+static const char* kGone = "the sandbox has been deleted";
+static constexpr int64_t kTellActivityMs = 10'000;
+
+Event Manager::event_of(const Sandbox& sandbox, std::string type) {
+  const Record& record = sandbox.record;
+  boost::json::object data{{"sandboxId", record.id}, {"status", to_string(record.status)}};
+  if (!record.spec.name.empty()) data["name"] = record.spec.name;
+  if (record.cause != EndCause::None) {
+    data["cause"] = to_string(record.cause);
+    data["reason"] = record.reason;
+  }
+  return events_.make(record.owner.tenant, record.id, std::move(type),
+                      boost::json::serialize(data));
+}
+
+Task<Result<void>> Manager::write(store::Write write) {
+  auto events = write.events;
+  ATOLL_CO_TRY(co_await store_.write(std::move(write)));
+  for (const Event& event : events) events_.announce(event);
+  co_return Result<void>();
+}
+
+Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
+  store::Write change;
+  change.put_sandbox = {sandbox.record.id, encode_record(sandbox.record)};
+  change.events.push_back(event_of(sandbox, std::move(event)));
+  return write(std::move(change));
+}
+
+void Manager::save_soon(const SandboxPtr& sandbox, std::string event) {
+  auto self = shared_from_this();
+  auto record_it = [self, sandbox, event]() -> Task<void> {
+    auto saved = co_await self->save(*sandbox, event);
+    if (!saved) {
+      log(LogLevel::Error, "cannot record a change",
+          {{"sandbox", sandbox->record.id}, {"error", saved.error().message()}});
+    }
+  };
+  asio::co_spawn(executor_, record_it, asio::detached);
+}
+
+void Manager::end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us) {
+  Record& record = sandbox.record;
+  int64_t now = wall_clock_ms();
+  record.metered = metered_until(record, cpu_us, now);
+  record.status = Status::Stopped;
+  record.cause = ending.cause;
+  record.reason = std::move(ending.reason);
+  record.ended_at_ms = now;
+}
+
+// What the present run has used is read while its control groups are still there.
+Task<void> Manager::settle_run(Sandbox& sandbox, Ending ending) {
+  uint64_t cpu_us = 0;
+  if (auto handle = sandbox.handle) {
+    auto used = co_await handle->usage();
+    if (used) cpu_us = used->cpu_us;
+  }
+  end_run(sandbox, std::move(ending), cpu_us);
+}
+
+Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return Result<void>();  // a second delete finds it done
+  Record& record = sandbox->record;
+  if (sandbox->handle != nullptr) {
+    co_await settle_run(*sandbox, std::move(ending));
+  } else {
+    record.cause = ending.cause;
+    record.reason = std::move(ending.reason);
+  }
+  Tombstone stone{.tenant = record.owner.tenant,
+                  .reason = record.reason,
+                  .ended_at_ms = wall_clock_ms()};
+  boost::json::object grave{{"reason", stone.reason}, {"endedAtMs", stone.ended_at_ms}};
+  // The row goes first: should we die here, the next start clears away what has no row.
+  store::Write change{.erase_sandbox = record.id};
+  change.events.push_back(event_of(*sandbox, "sandbox.deleted"));
+  change.put_documents.push_back(ledger_.add(record));
+  change.put_documents.push_back({.kind = "ended",
+                                  .tenant = stone.tenant,
+                                  .id = record.id,
+                                  .body = boost::json::serialize(grave)});
+  ATOLL_CO_TRY(co_await write(std::move(change)));
+  sandbox->deleted = true;
+  index_.remove(*sandbox);
+  tombstones_[record.id] = std::move(stone);
+  // Nothing can bring it back now, so the caller need not wait for the rest.
+  auto self = shared_from_this();
+  asio::co_spawn(
+      executor_, [self, sandbox]() -> Task<void> { return self->clear_away(sandbox); },
+      asio::detached);
+  co_return Result<void>();
+}
+
+Task<void> Manager::clear_away(SandboxPtr sandbox) {
+  auto handle = std::exchange(sandbox->handle, nullptr);
+  Result<void> gone = handle != nullptr ? co_await handle->destroy()
+                                        : co_await backend_.discard(sandbox->record.id);
+  if (!gone) {
+    log(LogLevel::Error, "cannot clear away a deleted sandbox",
+        {{"sandbox", sandbox->record.id}, {"error", gone.error().message()}});
+  }
+}
+
+Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  if (sandbox->handle == nullptr) co_return Result<void>();
+  // Frozen processes cannot be killed on every kernel; thawing first is always right.
+  if (sandbox->record.status == Status::Paused)
+    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
+  co_await settle_run(*sandbox, std::move(ending));
+  ATOLL_CO_TRY(co_await save(*sandbox, "sandbox.stopped"));
+  auto handle = std::exchange(sandbox->handle, nullptr);
+  co_return co_await handle->dispose();
+}
+
+Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  Record& record = sandbox->record;
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  if (record.status == Status::Running || record.status == Status::Provisioning) {
+    co_return Result<void>();
+  }
+  if (record.status == Status::Paused) {
+    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
+  } else {
+    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
+    auto ready = co_await handle->ready();
+    if (!ready) {
+      (void)co_await handle->dispose();
+      co_return ready;
+    }
+    sandbox->handle = std::move(handle);
+    sandbox->source = Source::Cold;
+    record.started_at_ms = wall_clock_ms();
+    record.ended_at_ms = 0;
+  }
+  record.status = Status::Running;
+  record.cause = EndCause::None;
+  record.reason.clear();
+  record.backend_state = sandbox->handle->capture_state().metadata;
+  sandbox->last_activity_ms = wall_clock_ms();
+  co_return co_await save(*sandbox, "sandbox.resumed");
+}
+
+Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
+  if (!paused) co_return co_await resume(std::move(sandbox));
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->record.status == Status::Paused) co_return Result<void>();
+  if (sandbox->record.status != Status::Running || sandbox->handle == nullptr) {
+    co_return fail(ErrorCode::InvalidState, "only a running sandbox can be paused; start it first");
+  }
+  ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(true));
+  sandbox->record.status = Status::Paused;
+  co_return co_await save(*sandbox, "sandbox.paused");
+}
+
+Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Changes changes) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  Spec& spec = sandbox->record.spec;
+  if (changes.limits) {
+    auto used = index_.used(sandbox->record.owner.key_id);
+    auto before = demand(spec.limits), after = demand(*changes.limits);
+    auto grown = [](auto now, auto then) { return now > then ? now - then : decltype(now){0}; };
+    auth::Quota more{.sandboxes = 0,
+                     .cpu_millis = grown(after.cpu_millis, before.cpu_millis),
+                     .memory_bytes = grown(after.memory_bytes, before.memory_bytes),
+                     .disk_bytes = 0};
+    if (caller.owner.key_id == sandbox->record.owner.key_id) {
+      ATOLL_CO_TRY(auth::check(caller.quota, used, more));
+    }
+    if (sandbox->handle != nullptr) {
+      ATOLL_CO_TRY(co_await sandbox->handle->set_limits(*changes.limits));
+    }
+    index_.change_limits(*sandbox, *changes.limits);
+  }
+  if (changes.idle_timeout_s) spec.idle_timeout_s = *changes.idle_timeout_s;
+  if (changes.max_lifetime_s) spec.max_lifetime_s = *changes.max_lifetime_s;
+  if (changes.delete_after_stopped_s) {
+    spec.delete_after_stopped_s = *changes.delete_after_stopped_s;
+  }
+  if (changes.metadata) spec.metadata = *changes.metadata;
+  sandbox->last_activity_ms = wall_clock_ms();
+  co_return co_await save(*sandbox, "sandbox.updated");
+}
+
+const Tombstone* Manager::tombstone(const Caller& caller, const std::string& id) const {
+  auto stone = tombstones_.find(id);
+  if (stone == tombstones_.end()) return nullptr;
+  bool visible = caller.all_tenants || stone->second.tenant == caller.owner.tenant;
+  return visible ? &stone->second : nullptr;
+}
+
+Result<SandboxPtr> Manager::find(const Caller& caller, const std::string& id_or_name) const {
+  if (auto found = index_.find(caller, id_or_name)) return found;
+  if (const Tombstone* stone = tombstone(caller, id_or_name)) {
+    return fail(ErrorCode::NotFound,
+                "the sandbox '" + id_or_name + "' was deleted: " + stone->reason);
+  }
+  return fail(ErrorCode::NotFound,
+              "no sandbox '" + id_or_name + "'; list them to see what there is");
+}
+
+Result<std::string> Manager::known_id(const Caller& caller, const std::string& id_or_name) const {
+  if (tombstone(caller, id_or_name) != nullptr) return id_or_name;
+  ATOLL_ASSIGN(SandboxPtr sandbox, find(caller, id_or_name));
+  return sandbox->record.id;
+}
+
+static std::string remedy(Status status) {
+  if (status == Status::Paused) return "; unpause it first";
+  if (status == Status::Provisioning) return "; wait until it is running";
+  return "; start it first";
+}
+
+Task<Result<std::shared_ptr<SandboxSession>>> Manager::session(SandboxPtr sandbox) {
+  const Record& record = sandbox->record;
+  bool asleep = record.status == Status::Stopped && record.cause == EndCause::Idle;
+  if (asleep && record.spec.auto_resume) ATOLL_CO_TRY(co_await resume(sandbox));
+  if (record.status == Status::Running && sandbox->handle != nullptr) {
+    co_return std::shared_ptr<SandboxSession>(sandbox->handle, &sandbox->handle->session());
+  }
+  std::string what = "the sandbox is " + std::string(to_string(record.status));
+  if (!record.reason.empty()) what += " (" + record.reason + ")";
+  co_return fail(ErrorCode::InvalidState, what + remedy(record.status));
+}
+
+void Manager::note_activity(Sandbox& sandbox) {
+  int64_t now = sandbox.last_activity_ms = wall_clock_ms();
+  if (now - sandbox.activity_told_ms < kTellActivityMs || sandbox.deleted) return;
+  sandbox.activity_told_ms = now;
+  auto self = shared_from_this();
+  // Numbered when it is written, not before: numbers must reach the database in their order.
+  auto tell = [self, id = sandbox.record.id]() -> Task<void> {
+    SandboxPtr active = self->index_.find(id);
+    if (active == nullptr) co_return;
+    store::Write change;
+    change.events.push_back(self->event_of(*active, "sandbox.activity"));
+    (void)co_await self->write(std::move(change));
+  };
+  asio::co_spawn(executor_, tell, asio::detached);
+}
+
+Task<Metered> Manager::metered(SandboxPtr sandbox) {
+  uint64_t cpu_us = 0;
+  if (auto handle = sandbox->handle) {
+    auto used = co_await handle->usage();
+    if (used) cpu_us = used->cpu_us;
+  }
+  co_return metered_until(sandbox->record, cpu_us, wall_clock_ms());
+}
+
+void Manager::sandbox_ended(const EndedSandbox& ended) {
+  pool_->forget(ended.session_key);
+  SandboxPtr sandbox = index_.find(ended.session_key);
+  if (sandbox == nullptr || sandbox->handle == nullptr) return;
+  sandbox->handle = nullptr;
+  Ending ending{EndCause::AgentDied, "its agent was killed"};
+  if (ended.out_of_memory) {
+    ending = {EndCause::OutOfMemory,
+              "it ran out of memory and its agent was killed; give it more memory"};
+  }
+  end_run(*sandbox, std::move(ending), 0);
+  sandbox->record.status = Status::Failed;
+  save_soon(sandbox, "sandbox.failed");
+}
+
+}  // namespace atl::sandbox

@@ -1,0 +1,111 @@
+// What ends by itself: idle and expired sandboxes, those that stood stopped for too long, and old
+// memories.
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+
+#include "base/log.h"
+#include "sandbox/manager.h"
+
+namespace atl::sandbox {
+
+namespace asio = boost::asio;
+
+namespace {
+
+enum class Due : uint8_t { Nothing, Lifetime, Idle, Shelved };
+
+bool over(int64_t since_ms, uint32_t limit_s, int64_t now_ms) {
+  return limit_s != 0 && now_ms > since_ms + int64_t{limit_s} * 1000;
+}
+
+Due due(const Sandbox& sandbox, int64_t now) {
+  const Spec& spec = sandbox.record.spec;
+  if (sandbox.handle != nullptr) {
+    if (over(sandbox.record.started_at_ms, spec.max_lifetime_s, now)) return Due::Lifetime;
+    bool idle = sandbox.in_use == 0 && over(sandbox.last_activity_ms, spec.idle_timeout_s, now);
+    return idle ? Due::Idle : Due::Nothing;
+  }
+  bool shelved = sandbox.record.ended_at_ms != 0 &&
+                 over(sandbox.record.ended_at_ms, spec.delete_after_stopped_s, now);
+  return shelved ? Due::Shelved : Due::Nothing;
+}
+
+}  // namespace
+
+// One clock for all of them: a sandbox without deadlines costs nothing here.
+Task<void> Manager::enforce_lifetimes() {
+  constexpr int kForgetEvery = 600;
+  for (int round = 0; !stopping_; round++) {
+    lifetime_timer_.expires_after(std::chrono::seconds(1));
+    auto [error] = co_await lifetime_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (error || stopping_) co_return;
+    int64_t now = wall_clock_ms();
+    std::vector<std::pair<SandboxPtr, Due>> ending;
+    for (const auto& [id, sandbox] : index_.all()) {
+      if (Due what = due(*sandbox, now); what != Due::Nothing) ending.emplace_back(sandbox, what);
+    }
+    for (const auto& [sandbox, what] : ending) {
+      bool ephemeral = sandbox->record.spec.ephemeral;
+      if (what == Due::Lifetime) {
+        co_await expire(sandbox, {EndCause::Lifetime, "its lifetime was over"}, ephemeral);
+      } else if (what == Due::Idle) {
+        co_await expire(sandbox, {EndCause::Idle, "it was idle"}, ephemeral);
+      } else {
+        co_await expire(sandbox, {EndCause::Shelved, "it stood stopped for as long as it may"},
+                        true);
+      }
+    }
+    if (round % kForgetEvery == 0) co_await forget_old();
+  }
+}
+
+Task<void> Manager::expire(SandboxPtr sandbox, Ending ending, bool whole) {
+  auto done = whole ? co_await remove(sandbox, std::move(ending))
+                    : co_await stop(sandbox, std::move(ending));
+  if (!done) {
+    log(LogLevel::Error, "cannot end an expired sandbox",
+        {{"sandbox", sandbox->record.id}, {"error", done.error().message()}});
+  }
+}
+
+Result<void> Manager::load_tombstones() {
+  ATOLL_ASSIGN(auto documents, store_.load_documents("ended"));
+  for (const store::Document& document : documents) {
+    boost::system::error_code bad;
+    auto parsed = boost::json::parse(document.body, bad);
+    if (bad || !parsed.is_object()) continue;  // worth nothing more than a message
+    const auto& object = parsed.get_object();
+    Tombstone stone{.tenant = document.tenant};
+    if (const auto* reason = object.if_contains("reason"); reason && reason->is_string()) {
+      stone.reason = std::string(reason->get_string());
+    }
+    if (const auto* at = object.if_contains("endedAtMs"); at && at->is_int64()) {
+      stone.ended_at_ms = at->get_int64();
+    }
+    tombstones_[document.id] = std::move(stone);
+  }
+  return {};
+}
+
+Task<void> Manager::forget_old() {
+  int64_t limit = wall_clock_ms() - options_.keep_events_ms;
+  store::Write change;
+  for (auto it = tombstones_.begin(); it != tombstones_.end();) {
+    if (it->second.ended_at_ms >= limit) {
+      ++it;
+      continue;
+    }
+    change.erase_documents.push_back(
+        {.kind = "ended", .tenant = it->second.tenant, .id = it->first, .body = {}});
+    it = tombstones_.erase(it);
+  }
+  auto forgotten = co_await store_.write(std::move(change));
+  if (forgotten) forgotten = co_await events_.forget_before(limit);
+  if (!forgotten) {
+    log(LogLevel::Warning, "cannot forget old events", {{"error", forgotten.error().message()}});
+  }
+}
+
+}  // namespace atl::sandbox
