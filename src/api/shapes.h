@@ -12,6 +12,7 @@ namespace atl::api {
 boost::json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox);
 boost::json::object process_json(const ProcessInfo& process);
 boost::json::object entry_json(const FileEntry& entry);
+std::string_view name_of(Stream stream);
 std::string iso_time(int64_t milliseconds);
 
 // {"success":true,"data":...}
