@@ -1,36 +1,26 @@
-// A WebSocket on one side, a process on the other.
+// A process's input and output over one WebSocket.
 #pragma once
 
-#include <memory>
-
-#include "atoll/sandbox_session.h"
-#include "http/websocket.h"
+#include "api/process_socket.h"
 
 namespace atl::api {
 
-http::WebSocketOptions attach_socket_options();
-
-class AttachSocket : public std::enable_shared_from_this<AttachSocket> {
+class AttachSocket : public ProcessSocket {
  public:
-  AttachSocket(std::shared_ptr<http::WebSocket> socket, std::unique_ptr<ProcessStream> stream,
-               std::shared_ptr<SandboxSession> session, int32_t pid)
-      : socket_(std::move(socket)),
-        stream_(std::move(stream)),
-        session_(std::move(session)),
-        pid_(pid) {}
+  AttachSocket(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SandboxSession> session,
+               int32_t pid)
+      : ProcessSocket(std::move(socket)), session_(std::move(session)), pid_(pid) {}
 
-  // Until the process ends or the client goes; the process lives on.
-  Task<void> run();
+  using ProcessSocket::pump;
 
  private:
-  Task<void> pump_input();
-  Task<Result<void>> pump_output();
-  Task<Result<void>> handle_text(std::string text);
+  Task<Result<void>> send_event(const OutputEvent& event) override;
+  Task<Result<void>> on_binary(std::string data) override;
+  Task<Result<void>> on_text(const std::string& type, http::JsonObjectReader& fields) override;
 
-  std::shared_ptr<http::WebSocket> socket_;
-  std::unique_ptr<ProcessStream> stream_;
   std::shared_ptr<SandboxSession> session_;
   int32_t pid_;
+  std::string frame_;  // kept for its memory
 };
 
 }  // namespace atl::api

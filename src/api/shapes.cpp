@@ -12,6 +12,8 @@ namespace atl::api {
 
 namespace json = boost::json;
 
+std::string_view name_of(Stream stream) { return stream == Stream::Stderr ? "stderr" : "stdout"; }
+
 std::string iso_time(int64_t milliseconds) {
   time_t seconds = milliseconds / 1000;
   tm utc{};

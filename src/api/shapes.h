@@ -14,6 +14,7 @@ boost::json::object isolation_json(const Context& context);
 boost::json::object driver_json(const Context& context);
 boost::json::object process_json(const ProcessInfo& process);
 boost::json::object entry_json(const FileEntry& entry);
+std::string_view name_of(Stream stream);
 std::string iso_time(int64_t milliseconds);
 
 // {"success":true,"data":...}

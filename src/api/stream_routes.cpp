@@ -32,8 +32,6 @@ std::string event_data(const OutputEvent& event) {
   return data;
 }
 
-std::string_view name_of(Stream stream) { return stream == Stream::Stderr ? "stderr" : "stdout"; }
-
 std::string lost_data(const OutputEvent& event) {
   return json::serialize(json::object{
       {"stream", name_of(event.stream)}, {"offset", event.offset}, {"bytes", event.lost}});
@@ -93,10 +91,9 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
   ATOLL_CO_ASSIGN(AttachOptions options, attach_options(request, true));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
-  ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(attach_socket_options()));
-  auto bridge =
-      std::make_shared<AttachSocket>(std::move(socket), std::move(stream), target.session, pid);
-  co_await bridge->run();
+  ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
+  auto bridge = std::make_shared<AttachSocket>(std::move(socket), target.session, pid);
+  co_await bridge->pump(std::move(stream));
   co_return Result<void>();
 }
 

@@ -1,13 +1,10 @@
 // Terminals over WebSocket. A terminal is a process on a pty whose label names its connection id:
 // whoever comes back with that id finds it again, also after a restart of the server.
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "api/exec_body.h"
+#include "api/process_socket.h"
 #include "api/routes.h"
-#include "api/shapes.h"
-#include "base/random_id.h"
 
 namespace atl::api {
 namespace {
@@ -16,11 +13,7 @@ namespace json = boost::json;
 
 constexpr std::string_view kLabel = "terminal:";
 
-struct Init {
-  SpawnOptions spawn;
-};
-
-Result<Init> read_init(const std::string& text) {
+Result<SpawnOptions> read_init(const std::string& text) {
   ATOLL_ASSIGN(auto document, http::JsonDocument::parse(text, 256u << 10));
   ATOLL_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
@@ -32,122 +25,83 @@ Result<Init> read_init(const std::string& text) {
   ATOLL_ASSIGN(auto command, reader.optional_string("command"));
   ATOLL_ASSIGN(auto cwd, reader.optional_string("cwd"));
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
-  Init init;
-  ATOLL_ASSIGN(init.spawn.env, reader.string_map("env"));
+  SpawnOptions options;
+  ATOLL_ASSIGN(options.env, reader.string_map("env"));
   ATOLL_TRY(reader.finish());
-  init.spawn.argv = command ? shell_argv(*command) : std::vector<std::string>{"/bin/bash", "-l"};
-  init.spawn.cwd = cwd.value_or("");
-  init.spawn.user = user.value_or("");
-  init.spawn.pty = true;
-  init.spawn.cols = static_cast<uint16_t>(cols.value_or(80));
-  init.spawn.rows = static_cast<uint16_t>(rows.value_or(24));
-  return init;
+  options.argv = command ? shell_argv(*command) : std::vector<std::string>{"/bin/bash", "-l"};
+  options.cwd = cwd.value_or("");
+  options.user = user.value_or("");
+  options.pty = true;
+  options.cols = static_cast<uint16_t>(cols.value_or(80));
+  options.rows = static_cast<uint16_t>(rows.value_or(24));
+  return options;
 }
 
-class Terminal : public std::enable_shared_from_this<Terminal> {
+class Terminal : public ProcessSocket {
  public:
   Terminal(std::shared_ptr<http::WebSocket> socket, std::shared_ptr<SandboxSession> session,
            std::string id)
-      : socket_(std::move(socket)), session_(std::move(session)), id_(std::move(id)) {}
+      : ProcessSocket(std::move(socket)), session_(std::move(session)), id_(std::move(id)) {}
 
   Task<void> run() {
     auto opened = co_await open();
-    if (!opened) {
-      json::object error{{"type", "error"}, {"message", opened.error().message()}};
-      (void)co_await socket_->send_text(json::serialize(error));
-      co_await socket_->close(http::CloseCode::PolicyViolation, "refused");
-      co_return;
-    }
-    auto self = shared_from_this();
-    boost::asio::co_spawn(
-        co_await boost::asio::this_coro::executor,
-        [self]() -> Task<void> { return self->pump_input(); }, boost::asio::detached);
-    if (co_await pump_output()) {
-      co_await socket_->close(http::CloseCode::Normal, "the shell has ended");
-    } else {
-      socket_->abort();
-    }
-    stream_->cancel();
+    if (opened) co_return co_await pump(std::move(*opened));
+    (void)co_await send_error(opened.error());
+    co_await socket().close(http::CloseCode::PolicyViolation, "refused");
   }
 
  private:
-  Task<Result<void>> open() {
-    ATOLL_CO_ASSIGN(auto first, co_await socket_->receive());
-    ATOLL_CO_ASSIGN(Init init, read_init(first.data));
-    std::string label = std::string(kLabel) + id_;
-    ATOLL_CO_ASSIGN(auto processes, co_await session_->processes());
-    ProcessInfo process;
-    bool restored = false;
-    for (ProcessInfo& candidate : processes) {
-      if (candidate.label != label || !candidate.running) continue;
-      process = std::move(candidate);
-      restored = true;
-    }
+  Task<Result<std::unique_ptr<ProcessStream>>> open() {
+    ATOLL_CO_ASSIGN(auto first, co_await socket().receive());
+    ATOLL_CO_ASSIGN(SpawnOptions options, read_init(first.data));
+    options.label = std::string(kLabel) + id_;
+    ATOLL_CO_ASSIGN(auto running, co_await find(options.label));
+    bool restored = running.has_value();
     if (!restored) {
-      init.spawn.label = label;
-      ATOLL_CO_ASSIGN(process, co_await session_->spawn(init.spawn));
+      ATOLL_CO_ASSIGN(running, co_await session_->spawn(options));
     }
-    ATOLL_CO_ASSIGN(stream_, co_await session_->attach(process.pid, AttachOptions{}));
-    if (restored) ATOLL_CO_TRY(co_await stream_->resize(init.spawn.cols, init.spawn.rows));
+    ATOLL_CO_ASSIGN(auto stream, co_await session_->attach(running->pid, AttachOptions{}));
+    if (restored) ATOLL_CO_TRY(co_await stream->resize(options.cols, options.rows));
     json::object ready{{"type", "ready"},
                        {"connectionId", id_},
-                       {"sessionId", std::to_string(process.pid)},
+                       {"sessionId", std::to_string(running->pid)},
                        {"restored", restored}};
-    co_return co_await socket_->send_text(json::serialize(ready));
+    ATOLL_CO_TRY(co_await socket().send_text(json::serialize(ready)));
+    co_return std::move(stream);
   }
 
-  Task<Result<void>> pump_output() {
-    for (;;) {
-      ATOLL_CO_ASSIGN(OutputEvent event, co_await stream_->next());
-      if (event.kind == OutputEvent::Kind::Data) {
-        ATOLL_CO_TRY(co_await socket_->send_binary(event.data));
-      } else if (event.kind == OutputEvent::Kind::Exited) {
-        json::object end{{"type", "exit"},
-                         {"exitCode", event.process.exit_code},
-                         {"exitSignal", event.process.exit_signal}};
-        co_return co_await socket_->send_text(json::serialize(end));
-      }
+  Task<Result<std::optional<ProcessInfo>>> find(std::string label) {
+    ATOLL_CO_ASSIGN(auto processes, co_await session_->processes());
+    for (ProcessInfo& process : processes) {
+      if (process.label == label && process.running) co_return std::move(process);
     }
+    co_return std::optional<ProcessInfo>();
   }
 
-  Task<Result<void>> handle(std::string text) {
-    ATOLL_CO_ASSIGN(auto document, http::JsonDocument::parse(text, 1u << 20));
-    ATOLL_CO_ASSIGN(const json::object* object, document.object());
-    http::JsonObjectReader reader(*object);
-    ATOLL_CO_ASSIGN(std::string type, reader.require_string("type"));
-    if (type == "input") {
-      ATOLL_CO_ASSIGN(std::string data, reader.require_string("data"));
-      ATOLL_CO_TRY(reader.finish());
-      co_return co_await stream_->write_input(std::move(data));
+  Task<Result<void>> send_event(const OutputEvent& event) override {
+    if (event.kind == OutputEvent::Kind::Data) {
+      co_return co_await socket().send_binary(event.data);
     }
-    if (type == "resize") {
-      ATOLL_CO_ASSIGN(int64_t cols, reader.require_integer("cols", 1, 10000));
-      ATOLL_CO_ASSIGN(int64_t rows, reader.require_integer("rows", 1, 10000));
-      ATOLL_CO_TRY(reader.finish());
-      co_return co_await stream_->resize(static_cast<uint16_t>(cols), static_cast<uint16_t>(rows));
-    }
-    co_return fail(
-        Error(ErrorCode::InvalidArgument, "unknown type '" + type + "'").with_field("type"));
+    if (event.kind == OutputEvent::Kind::Lost) co_return Result<void>();
+    json::object end{{"type", "exit"},
+                     {"exitCode", event.process.exit_code},
+                     {"exitSignal", event.process.exit_signal}};
+    co_return co_await socket().send_text(json::serialize(end));
   }
 
-  Task<void> pump_input() {
-    for (;;) {
-      auto message = co_await socket_->receive();
-      if (!message) break;
-      Result<void> handled = message->binary
-                                 ? co_await stream_->write_input(std::move(message->data))
-                                 : co_await handle(std::move(message->data));
-      if (handled) continue;
-      json::object error{{"type", "error"}, {"message", handled.error().message()}};
-      if (!co_await socket_->send_text(json::serialize(error))) break;
-    }
-    stream_->cancel();
+  Task<Result<void>> on_binary(std::string data) override {
+    return stream().write_input(std::move(data));
   }
 
-  std::shared_ptr<http::WebSocket> socket_;
+  Task<Result<void>> on_text(const std::string& type, http::JsonObjectReader& fields) override {
+    if (type != "input") co_return unknown_type(type);
+    ATOLL_CO_ASSIGN(std::string data, fields.require_string("data"));
+    ATOLL_CO_TRY(fields.finish());
+    co_return co_await stream().write_input(std::move(data));
+  }
+
   std::shared_ptr<SandboxSession> session_;
   std::string id_;
-  std::unique_ptr<ProcessStream> stream_;
 };
 
 Task<Result<void>> terminal(Context& context, http::Request& request,

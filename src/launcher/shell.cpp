@@ -95,6 +95,7 @@ Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
   ATOLL_ASSIGN(Pipe report, make_pipe());
   ShellChild child{.plan = &plan,
                    .go_fd = go.read_end.get(),
+                   .go_write_fd = go.write_end.get(),
                    .report_fd = report.write_end.get(),
                    .listener = listener.get(),
                    .cgroup_dir = cgroup_dir.get()};

@@ -210,6 +210,8 @@ void default_signals() {
 }
 
 Result<void> set_up(const ShellChild& child) {
+  // Or it would wait for itself where the builder is killed.
+  close(child.go_write_fd);
   char go = 0;
   if (read(child.go_fd, &go, 1) != 1) return fail(ErrorCode::Cancelled, "the builder went away");
   umask(022);

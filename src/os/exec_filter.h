@@ -17,11 +17,13 @@ namespace atl::os {
 inline constexpr unsigned kNativeAuditArch = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
 inline constexpr unsigned kNativeAuditArch = AUDIT_ARCH_AARCH64;
+#else
+#error "no seccomp policy for this architecture"
 #endif
 
-// A foreign architecture never gets as far as the second filter's say: the main filter has the
-// stricter answer, and the kernel takes the stricter of the two. The check stands here all the
-// same so that this filter is right on its own.
+// A foreign ABI never gets as far as the second filter's say: the main filter has the stricter
+// answer, and the kernel takes the stricter of the two. The check of the architecture stands here
+// all the same, because a number means nothing without it; the x32 range is left to the main one.
 inline constexpr sock_filter kExecFilter[] = {
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kNativeAuditArch, 0, 2),

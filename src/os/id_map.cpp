@@ -4,12 +4,15 @@
 #include <linux/sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 
 #include "os/file.h"
 #include "os/raw_clone.h"
+#include "os/raw_syscall.h"
 
 namespace atl::os {
 
@@ -21,8 +24,13 @@ Result<void> write_id_maps(int proc_dir, pid_t pid, uint32_t inside, uint32_t ou
   return write_file_at(proc_dir, (base + "/gid_map").c_str(), line);
 }
 
-static void wait_to_be_killed(void*) {
-  for (;;) syscall(SYS_pause);
+// Runs in the caller's memory. Not beyond the caller's end: a builder can be killed at any time.
+static void wait_to_be_killed(void* parent) {
+  raw_syscall(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+  while (raw_syscall(SYS_getppid) == as_register(parent)) {
+    raw_syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+  }
+  raw_syscall(SYS_exit, 1);
 }
 
 Result<UniqueFd> make_mount_mapping(int proc_dir, uint32_t block_base) {
@@ -33,7 +41,7 @@ Result<UniqueFd> make_mount_mapping(int proc_dir, uint32_t block_base) {
   args.exit_signal = SIGCHLD;
   args.stack = pointer_value(stack);
   args.stack_size = sizeof stack;
-  long pid = clone3_call(args, wait_to_be_killed, nullptr);
+  long pid = clone3_call(args, wait_to_be_killed, reinterpret_cast<void*>(intptr_t{getpid()}));
   if (pid < 0) {
     errno = static_cast<int>(-pid);
     return fail_errno("clone3", "user namespace");

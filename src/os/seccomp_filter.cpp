@@ -1,29 +1,20 @@
 #include "os/seccomp_filter.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stddef.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "os/exec_filter.h"
 #include "os/seccomp_program.h"
 
 namespace atl {
 namespace {
-
-#if defined(__x86_64__)
-constexpr uint32_t kNativeArch = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kNativeArch = AUDIT_ARCH_AARCH64;
-#else
-#error "no seccomp policy for this architecture"
-#endif
 
 constexpr uint32_t kLoadWord = BPF_LD | BPF_W | BPF_ABS;
 constexpr uint32_t kJumpIfEqual = BPF_JMP | BPF_JEQ | BPF_K;
@@ -147,7 +138,7 @@ Label compile_runs(SeccompProgram& program, const Run* begin, const Run* end) {
 std::vector<sock_filter> finish(SeccompProgram program, Label by_number) {
   const Label foreign = program.ret(action_of(SeccompVerdict::NotImplemented));
   Label entry = program.step(kLoadWord, offsetof(seccomp_data, nr), by_number);
-  entry = program.branch(kJumpIfEqual, kNativeArch, entry, foreign);
+  entry = program.branch(kJumpIfEqual, os::kNativeAuditArch, entry, foreign);
   program.step(kLoadWord, offsetof(seccomp_data, arch), entry);
   return std::move(program).take();
 }
@@ -168,16 +159,6 @@ Result<std::vector<sock_filter>> compile_seccomp(const SeccompPolicy& policy) {
 
 Result<std::vector<sock_filter>> build_main_filter() {
   return compile_seccomp(main_seccomp_policy());
-}
-
-std::vector<sock_filter> build_exec_filter() {
-  constexpr uint32_t kX32Bit = 0x40000000;
-  SeccompProgram program;
-  const Label allow = program.ret(action_of(SeccompVerdict::Allow));
-  const Label unknown = program.ret(action_of(SeccompVerdict::NotImplemented));
-  Label entry = program.branch(kJumpIfAtLeast, kX32Bit, unknown, allow);
-  entry = program.branch(kJumpIfEqual, SYS_clone3, unknown, entry);
-  return finish(std::move(program), entry);
 }
 
 }  // namespace atl

@@ -18,12 +18,8 @@ namespace atl {
 
 Result<std::vector<sock_filter>> compile_seccomp(const SeccompPolicy& policy);
 
-// main_seccomp_policy(), compiled. Installed once, on the agent.
+// main_seccomp_policy(), compiled. Installed once, on the agent; what the agent starts adds the
+// small one of os/exec_filter.h.
 Result<std::vector<sock_filter>> build_main_filter();
-
-// Installed by every command right before its exec, on top of the main filter: clone3 becomes
-// ENOSYS, because a filter cannot look into its argument struct for CLONE_NEW* flags, and ENOSYS
-// makes C libraries fall back to clone. Judges the architecture itself.
-std::vector<sock_filter> build_exec_filter();
 
 }  // namespace atl

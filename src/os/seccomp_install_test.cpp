@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "os/exec_filter.h"
 #include "os/seccomp_filter.h"
 #include "os/seccomp_test_support.h"
 
@@ -82,7 +83,7 @@ class FilteredChild : public testing::Test {
 
   // As a command: both filters.
   ChildResult as_command(const std::function<int()>& body) {
-    return run_in_child([&] { return install(main_) && install(exec_) ? body() : 99; });
+    return run_in_child([&] { return install(main_) && install(os::kExecFilter) ? body() : 99; });
   }
 
   ChildResult shell(const std::string& script) {
@@ -99,7 +100,6 @@ class FilteredChild : public testing::Test {
   }
 
   std::vector<sock_filter> main_;
-  std::vector<sock_filter> exec_ = build_exec_filter();
 };
 
 bool fails_with(int error, long result) { return result == -1 && errno == error; }
@@ -138,7 +138,7 @@ TEST_F(FilteredChild, LetsTheAgentGiveUpItsRights) {
     if (syscall(SYS_capset, &header, none) != 0) return 5;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return 6;
     if (prctl(PR_SET_DUMPABLE, 0) != 0) return 7;
-    return install(exec_) ? 0 : 8;
+    return install(os::kExecFilter) ? 0 : 8;
   });
   // Dropping the bounding set needs CAP_SETPCAP, so only root gets past the first step.
   EXPECT_EQ(result.exit_code, geteuid() == 0 ? 0 : 1) << result.output;

@@ -50,8 +50,8 @@ constexpr std::string_view kMemory = R"(
   munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect
 )";
 
-// clone3 is allowed here because the agent spawns with it; build_exec_filter() takes it away from
-// everything the agent starts. capset, set*id, prctl and seccomp only give rights up.
+// clone3 is allowed here because the agent spawns with it; os::kExecFilter takes it away from all
+// that the agent starts. capset, set*id, prctl and seccomp only give rights up.
 constexpr std::string_view kProcesses = R"(
   arch_prctl capget capset clone3 execve execveat exit exit_group fork get_robust_list
   get_thread_area getegid geteuid getgid getgroups getpgid getpgrp getpid getppid getresgid

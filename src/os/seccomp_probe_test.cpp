@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include <span>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "base/unique_fd.h"
+#include "os/exec_filter.h"
 #include "os/seccomp_filter.h"
 
 namespace atl {
@@ -21,9 +22,9 @@ constexpr const char* kProbes =
     "B23 B24 B25 B26 B27 B29 B33 C02";
 
 // bubblewrap reads each filter as raw bytes from a descriptor that it inherits.
-UniqueFd to_inherited_file(const std::vector<sock_filter>& filter) {
+UniqueFd to_inherited_file(std::span<const sock_filter> filter) {
   UniqueFd file(memfd_create("filter", 0));
-  const size_t size = filter.size() * sizeof(sock_filter);
+  const size_t size = filter.size_bytes();
   EXPECT_EQ(write(file.get(), filter.data(), size), ssize_t(size));
   EXPECT_EQ(lseek(file.get(), 0, SEEK_SET), 0);
   return file;
@@ -54,7 +55,7 @@ std::string jail(int main_fd, int exec_fd) {
 TEST(SeccompProbes, PassInAJailThatHasOnlyTheFilters) {
   if (system("command -v bwrap setpriv >/dev/null") != 0) GTEST_SKIP() << "no bubblewrap here";
   const UniqueFd main_filter = to_inherited_file(*build_main_filter());
-  const UniqueFd exec_filter = to_inherited_file(build_exec_filter());
+  const UniqueFd exec_filter = to_inherited_file(os::kExecFilter);
   std::istringstream ids(kProbes);
   std::string expected;
   for (std::string id; ids >> id;) expected += "PASS " + id + "\n";

@@ -27,21 +27,17 @@ Task<Result<std::shared_ptr<AgentControl>>> AgentControl::greet(
   ATOLL_CO_ASSIGN(auto ready, co_await link->expect<wire::ControlReady>());
   if (ready.version != 1) co_return fail(ErrorCode::Internal, "the agent is of another version");
   if (configure) ATOLL_CO_TRY(co_await link->expect<wire::Done>());
-  std::shared_ptr<AgentControl> control(new AgentControl(std::move(link)));
+  std::shared_ptr<AgentControl> control(new AgentControl(executor, std::move(link)));
   asio::co_spawn(
       executor, [control]() -> Task<void> { return control->read_loop(); }, asio::detached);
   co_return control;
 }
 
-Task<Result<AgentControl::RawReply>> AgentControl::exchange(uint32_t id, std::string bytes) {
-  auto reply = std::make_shared<async::OneShot<Result<RawReply>>>();
-  pending_[id] = reply;
-  auto sent = co_await link_->write(std::move(bytes));
-  if (!sent) {
-    pending_.erase(id);
-    co_return fail(std::move(sent).error());
-  }
-  co_return co_await reply->wait();
+// A request that does not fit into the socket's buffer goes out in pieces, and no other request
+// may get between them.
+Task<Result<void>> AgentControl::send(std::string bytes) {
+  auto turn = sending_.is_locked() ? co_await sending_.lock() : sending_.lock_free();
+  co_return co_await link_->write(std::move(bytes));
 }
 
 Task<void> AgentControl::read_loop() {
@@ -49,20 +45,14 @@ Task<void> AgentControl::read_loop() {
   for (;;) {
     auto frame = co_await link_->receive_any();
     if (!frame) break;
-    auto it = pending_.find(frame->id);
-    if (it == pending_.end()) continue;
-    Pending reply = it->second;
-    pending_.erase(it);
     if (frame->type == static_cast<uint16_t>(wire::AgentType::Failure)) {
-      reply->set(fail(agent_failure(*frame)));
+      answer(frame->id, fail(agent_failure(*frame)));
     } else {
-      reply->set(RawReply{.type = frame->type, .payload = std::string(frame->payload)});
+      answer(frame->id, RawReply{.type = frame->type, .payload = std::string(frame->payload)});
     }
   }
   link_->close();
-  for (auto& [id, reply] : std::exchange(pending_, {})) {
-    reply->set(fail(ErrorCode::Unavailable, "the sandbox has ended or its agent hung up"));
-  }
+  fail_all(agent_gone());
 }
 
 }  // namespace atl::native

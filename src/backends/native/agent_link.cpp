@@ -14,7 +14,7 @@ namespace atl::native {
 namespace asio = boost::asio;
 using Descriptor = asio::posix::stream_descriptor;
 
-static Error gone() {
+Error agent_gone() {
   return Error(ErrorCode::Unavailable, "the sandbox has ended or its agent hung up");
 }
 
@@ -39,14 +39,14 @@ Task<Result<std::unique_ptr<AgentLink>>> AgentLink::connect(asio::any_io_executo
 Task<Result<void>> AgentLink::wait_writable() {
   auto [error] =
       co_await socket_.async_wait(Descriptor::wait_write, asio::as_tuple(asio::use_awaitable));
-  if (error) co_return fail(gone());
+  if (error) co_return fail(agent_gone());
   co_return Result<void>();
 }
 
 Task<Result<void>> AgentLink::write(std::string bytes) {
   size_t sent = 0;
   while (sent < bytes.size()) {
-    if (!socket_.is_open()) co_return fail(gone());
+    if (!socket_.is_open()) co_return fail(agent_gone());
     ssize_t size = ::send(socket_.native_handle(), bytes.data() + sent, bytes.size() - sent,
                           MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size >= 0) {
@@ -54,7 +54,7 @@ Task<Result<void>> AgentLink::write(std::string bytes) {
     } else if (errno == EAGAIN) {
       ATOLL_CO_TRY(co_await wait_writable());
     } else if (errno != EINTR) {
-      co_return fail(gone());
+      co_return fail(agent_gone());
     }
   }
   co_return Result<void>();
@@ -67,7 +67,7 @@ Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_vie
   size_t sent = 0;
   size_t total = header.size() + payload.size();
   while (sent < total) {
-    if (!socket_.is_open()) co_return fail(gone());
+    if (!socket_.is_open()) co_return fail(agent_gone());
     size_t skip_header = std::min(sent, header.size());
     size_t skip_payload = sent - skip_header;
     iovec parts[] = {
@@ -82,7 +82,7 @@ Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_vie
     } else if (errno == EAGAIN) {
       ATOLL_CO_TRY(co_await wait_writable());
     } else if (errno != EINTR) {
-      co_return fail(gone());
+      co_return fail(agent_gone());
     }
   }
   co_return Result<void>();
@@ -90,7 +90,7 @@ Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_vie
 
 Task<Result<void>> AgentLink::fill() {
   for (;;) {
-    if (!socket_.is_open()) co_return fail(gone());
+    if (!socket_.is_open()) co_return fail(agent_gone());
     size_t wanted = in_.wanted(read_size_);
     char* space = in_.prepare(wanted);
     ssize_t size = recv(socket_.native_handle(), space, wanted, MSG_DONTWAIT);
@@ -99,11 +99,11 @@ Task<Result<void>> AgentLink::fill() {
       co_return Result<void>();
     }
     if (size < 0 && errno == EINTR) continue;
-    if (size == 0 || errno != EAGAIN) co_return fail(gone());
+    if (size == 0 || errno != EAGAIN) co_return fail(agent_gone());
     in_.shrink();
     auto [error] =
         co_await socket_.async_wait(Descriptor::wait_read, asio::as_tuple(asio::use_awaitable));
-    if (error) co_return fail(gone());
+    if (error) co_return fail(agent_gone());
   }
 }
 

@@ -60,5 +60,6 @@ class AgentLink {
 };
 
 Error agent_failure(const wire::Frame& frame);
+Error agent_gone();
 
 }  // namespace atl::native

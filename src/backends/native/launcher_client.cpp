@@ -13,7 +13,7 @@ namespace asio = boost::asio;
 static constexpr size_t kMaxMessage = 256u << 10;
 
 LauncherClient::LauncherClient(asio::any_io_executor executor, UniqueFd socket)
-    : executor_(executor), socket_(executor, socket.release()) {
+    : RequestChannel("the launcher"), executor_(executor), socket_(executor, socket.release()) {
   int size = static_cast<int>(kMaxMessage);
   setsockopt(socket_.native_handle(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
@@ -24,23 +24,20 @@ void LauncherClient::start() {
       executor_, [self]() -> Task<void> { return self->read_loop(); }, asio::detached);
 }
 
-Task<Result<LauncherClient::RawReply>> LauncherClient::exchange(uint32_t id, std::string bytes) {
-  auto reply = std::make_shared<async::OneShot<Result<RawReply>>>();
-  pending_[id] = reply;
+// One datagram a request: it goes out whole or not at all.
+Task<Result<void>> LauncherClient::send(std::string bytes) {
   for (;;) {
     ssize_t size =
         ::send(socket_.native_handle(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (size >= 0) break;
+    if (size >= 0) co_return Result<void>();
     if (errno == EINTR) continue;
     if (errno != EAGAIN) {
-      pending_.erase(id);
       co_return fail(
           Error::from_errno(errno, "send", "to the launcher").with_code(ErrorCode::Unavailable));
     }
     co_await socket_.async_wait(asio::posix::stream_descriptor::wait_write,
                                 asio::as_tuple(asio::use_awaitable));
   }
-  co_return co_await reply->wait();
 }
 
 Task<void> LauncherClient::read_loop() {
@@ -54,7 +51,7 @@ Task<void> LauncherClient::read_loop() {
     if (size <= 0) break;
     handle({buffer.data(), static_cast<size_t>(size)});
   }
-  fail_all();
+  fail_all(Error(ErrorCode::Unavailable, "the launcher has ended; restart atoll serve"));
   if (lost_) lost_();
 }
 
@@ -67,24 +64,13 @@ void LauncherClient::handle(std::string_view message) {
     if (ended && ended_) ended_(*ended);
     return;
   }
-  auto it = pending_.find(header.id);
-  if (it == pending_.end()) return;
-  auto reply = it->second;
-  pending_.erase(it);
   if (header.type == static_cast<uint16_t>(wire::LauncherType::Failure)) {
     auto failure = wire::decode<wire::LauncherFailure>(payload);
-    reply->set(failure
-                   ? Result<RawReply>(fail(static_cast<ErrorCode>(failure->code), failure->message))
-                   : Result<RawReply>(fail(std::move(failure).error())));
+    answer(header.id, failure ? fail(static_cast<ErrorCode>(failure->code), failure->message)
+                              : fail(std::move(failure).error()));
     return;
   }
-  reply->set(RawReply{.type = header.type, .payload = std::string(payload)});
-}
-
-void LauncherClient::fail_all() {
-  for (auto& [id, reply] : std::exchange(pending_, {})) {
-    reply->set(fail(ErrorCode::Unavailable, "the launcher has ended; restart atoll serve"));
-  }
+  answer(header.id, RawReply{.type = header.type, .payload = std::string(payload)});
 }
 
 }  // namespace atl::native

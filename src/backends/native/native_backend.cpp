@@ -101,7 +101,8 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
   request.sandbox = input.session_key;
   request.limits = input.limits;
   request.ephemeral = input.ephemeral;
-  auto built = co_await launcher_->call<wire::Built>(std::move(request));
+  // Not to be given up: nobody else would know of the sandbox that comes of it in the end.
+  auto built = co_await launcher_->call<wire::Built>(std::move(request), kNoReplyLimit);
   if (!built) co_return fail(std::move(built).error());
   auto session = std::make_unique<NativeSession>(executor_, input.session_key,
                                                  socket_of(built->slot), nullptr);
@@ -165,7 +166,7 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   ATOLL_CO_TRY(co_await handle->dispose());
   wire::PublishRequest publish{.sandbox = create_input.session_key,
                                .layer = random_id("layer-", 24)};
-  auto published = co_await launcher_->call<wire::LauncherDone>(publish);
+  auto published = co_await launcher_->call<wire::LauncherDone>(publish, kNoReplyLimit);
   if (!published) co_return fail(std::move(published).error());
   image::Template manifest = base;
   manifest.name = input.template_key;

@@ -50,7 +50,7 @@ std::string NativeSession::resolve_path(std::string_view path) const {
 Task<Result<RunResult>> NativeSession::run(RunOptions options) {
   wire::ExecRequest request = exec_request(options);
   request.wait = true;
-  auto reply = co_await call<wire::ExecReply>(std::move(request));
+  auto reply = co_await call<wire::ExecReply>(std::move(request), kNoReplyLimit);
   if (!reply) co_return fail(std::move(reply).error());
   RunResult result;
   result.process = std::move(reply->process);
@@ -124,7 +124,7 @@ Task<Result<ProcessInfo>> NativeSession::process(int32_t pid) {
 
 Task<Result<ProcessInfo>> NativeSession::wait(int32_t pid) {
   wire::WaitRequest request{.pid = pid};
-  auto reply = co_await call<wire::WaitReply>(request);
+  auto reply = co_await call<wire::WaitReply>(request, kNoReplyLimit);
   if (!reply) co_return fail(std::move(reply).error());
   co_return std::move(reply->process);
 }

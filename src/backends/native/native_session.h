@@ -50,9 +50,9 @@ class NativeSession : public SandboxSession {
 
  private:
   template <class Reply, class Request>
-  Task<Result<Reply>> call(Request request) {
+  Task<Result<Reply>> call(Request request, ReplyLimit limit = kReplyLimit) {
     ATOLL_CO_ASSIGN(auto live, co_await control());
-    co_return co_await live->template call<Reply>(std::move(request));
+    co_return co_await live->template call<Reply>(std::move(request), limit);
   }
 
   Task<Result<std::unique_ptr<AgentLink>>> open_file_link(wire::FileRequest request);
