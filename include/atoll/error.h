@@ -45,15 +45,19 @@ class [[nodiscard]] Error {
   const std::string& message() const { return message_; }
   // The request field at fault, where there is one.
   const std::string& field() const { return field_; }
+  // How long to wait before the same request may succeed; 0 when waiting is no remedy.
+  uint32_t retry_after_ms() const { return retry_after_ms_; }
 
   // Puts what was being attempted in front: "creating web: openat /x: ...".
   Error&& context(std::string_view what) &&;
   Error&& with_field(std::string_view name) &&;
   Error&& with_code(ErrorCode code) &&;
+  Error&& with_retry_after(uint32_t milliseconds) &&;
 
  private:
   ErrorCode code_;
   int errno_ = 0;
+  uint32_t retry_after_ms_ = 0;
   std::string message_;
   std::string field_;
 };

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/iso_time.h"
 #include "base/json_escape.h"
 #include "base/random_id.h"
 #include "base/result.h"
@@ -45,6 +46,11 @@ TEST(JsonEscape, KnowsWellFormedUtf8) {
   EXPECT_FALSE(is_valid_utf8("\xC0\x80"));
   EXPECT_FALSE(is_valid_utf8("\xF4\x90\x80\x80"));
   EXPECT_FALSE(is_valid_utf8("\xE2\x82"));
+}
+
+TEST(IsoTime, HasMillisecondsAndIsUtc) {
+  EXPECT_EQ(iso_time(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(iso_time(1767323045678), "2026-01-02T03:04:05.678Z");
 }
 
 TEST(RandomId, IsValidAndNeverTheSame) {

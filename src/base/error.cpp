@@ -107,4 +107,9 @@ Error&& Error::with_code(ErrorCode code) && {
   return std::move(*this);
 }
 
+Error&& Error::with_retry_after(uint32_t milliseconds) && {
+  retry_after_ms_ = milliseconds;
+  return std::move(*this);
+}
+
 }  // namespace atl

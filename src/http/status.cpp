@@ -1,5 +1,6 @@
 #include "http/status.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
 
@@ -40,7 +41,8 @@ const Row& row_of(ErrorCode code) {
   return row_of(ErrorCode::Internal);
 }
 
-std::string details(std::string_view code, std::string_view message, std::string_view field) {
+std::string details(std::string_view code, std::string_view message, std::string_view field = {},
+                    uint32_t retry_after_ms = 0) {
   std::string out = "\"code\":";
   append_json_string(out, code);
   out.append(",\"message\":");
@@ -50,6 +52,7 @@ std::string details(std::string_view code, std::string_view message, std::string
     append_json_string(out, field);
     out.push_back(']');
   }
+  if (retry_after_ms > 0) out.append(",\"retryAfterMs\":" + std::to_string(retry_after_ms));
   return out;
 }
 
@@ -61,6 +64,12 @@ std::string text_of(const boost::json::object& object, std::string_view key) {
   const boost::json::value* value = object.if_contains(key);
   if (value == nullptr || !value->is_string()) return {};
   return std::string(value->get_string());
+}
+
+uint32_t wait_of(const boost::json::object& object) {
+  const boost::json::value* value = object.if_contains("retryAfterMs");
+  if (value == nullptr || !value->is_int64()) return 0;
+  return static_cast<uint32_t>(std::clamp<int64_t>(value->get_int64(), 0, UINT32_MAX));
 }
 
 }  // namespace
@@ -152,12 +161,17 @@ std::string_view reason_phrase(int status) {
 }
 
 Response error_response(const Error& error) {
-  return failure(status_of(error.code()),
-                 details(wire_code(error.code()), error.message(), error.field()));
+  uint32_t wait_ms = error.retry_after_ms();
+  Response response =
+      failure(status_of(error.code()),
+              details(wire_code(error.code()), error.message(), error.field(), wait_ms));
+  // The header knows whole seconds only; too early would be refused again.
+  if (wait_ms > 0) response.headers.set("Retry-After", std::to_string((wait_ms - 1) / 1000 + 1));
+  return response;
 }
 
 Response error_response(int status, std::string_view code, std::string_view message) {
-  return failure(status, details(code, message, {}));
+  return failure(status, details(code, message));
 }
 
 ErrorCode error_code_of(int status, std::string_view wire) {
@@ -183,7 +197,8 @@ Error error_from_response(int status, std::string_view body) {
   }
   std::string message = text_of(*detail, "message");
   if (message.empty()) message = "server answered " + std::to_string(status);
-  Error error(error_code_of(status, text_of(*detail, "code")), std::move(message));
+  Error error = Error(error_code_of(status, text_of(*detail, "code")), std::move(message))
+                    .with_retry_after(wait_of(*detail));
   const auto* fields = detail->if_contains("fields");
   if (fields && fields->is_array() && !fields->get_array().empty() &&
       fields->get_array()[0].is_string()) {

@@ -16,7 +16,8 @@ std::string_view wire_code(ErrorCode code);
 std::string_view reason_phrase(int status);
 
 // {"success":false,"error":{"code":..,"message":..},"code":..,"message":..}, and "fields":[name]
-// in both places where the error names a field.
+// in both places where the error names a field; "retryAfterMs" and the Retry-After header where it
+// says how long to wait.
 Response error_response(const Error& error);
 // For statuses that no ErrorCode has, such as 405 and 431.
 Response error_response(int status, std::string_view code, std::string_view message);

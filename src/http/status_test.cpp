@@ -27,6 +27,17 @@ TEST(Status, ErrorBodyHasTheShapeTheSdksRead) {
             R"("code":"VALIDATION_ERROR","message":"no","fields":["f"]})");
 }
 
+TEST(Status, HowLongToWaitIsInTheHeaderAndTheBody) {
+  Response response =
+      error_response(Error(ErrorCode::ResourceExhausted, "slow down").with_retry_after(1001));
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(response.headers.get("Retry-After"), "2");
+  EXPECT_EQ(error_from_response(429, response.body).retry_after_ms(), 1001u);
+  Response other = error_response(Error(ErrorCode::ResourceExhausted, "full"));
+  EXPECT_FALSE(other.headers.get("Retry-After"));
+  EXPECT_EQ(error_from_response(429, other.body).retry_after_ms(), 0u);
+}
+
 TEST(Status, StatusAloneGivesTheCommonCode) {
   EXPECT_EQ(error_code_of(404, ""), ErrorCode::NotFound);
   EXPECT_EQ(error_code_of(409, "WHATEVER"), ErrorCode::Conflict);
