@@ -157,8 +157,8 @@ Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
 
 static Error unfit(const char* place, const char* reason) {
   return Error(ErrorCode::InvalidState,
-               std::string("its /") + place + " is missing, a link or of the wrong kind (" + reason +
-                   "): the template, or what the sandbox has made of it, is damaged");
+               std::string("its /") + place + " is missing, a link or of the wrong kind (" +
+                   reason + "): the template, or what the sandbox has made of it, is damaged");
 }
 
 static Result<void> move_into(const char* stage, int root, const char* place, int flags) {
