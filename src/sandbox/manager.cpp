@@ -286,6 +286,7 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
 Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
   if (!paused) co_return co_await resume(std::move(sandbox));
   auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
   if (sandbox->handle == nullptr) {
     co_return fail(ErrorCode::InvalidState, "only a running sandbox can be paused; start it first");
   }
@@ -347,18 +348,23 @@ void Manager::sandbox_ended(const EndedSandbox& ended) {
   pool_->forget(ended.session_key);
   auto it = by_id_.find(ended.session_key);
   if (it == by_id_.end()) return;
-  SandboxPtr sandbox = it->second;
+  asio::co_spawn(executor_, record_end(it->second, it->second->handle, ended.out_of_memory),
+                 asio::detached);
+}
+
+// In its turn like every change of state: a stop or a delete that is under way has the last word.
+Task<void> Manager::record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
+                               bool out_of_memory) {
+  auto self = shared_from_this();
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted || ended == nullptr || sandbox->handle != ended) co_return;
   sandbox->handle = nullptr;
   sandbox->record.status = Status::Failed;
   sandbox->record.reason =
-      ended.out_of_memory ? "it ran out of memory and its agent was killed; give it more memory"
-                          : "its agent was killed";
-  auto self = shared_from_this();
-  auto record_it = [self, sandbox]() -> Task<void> {
-    auto saved = co_await self->save(*sandbox);
-    if (!saved) log(LogLevel::Error, "cannot record an end", {{"error", saved.error().message()}});
-  };
-  asio::co_spawn(executor_, record_it, asio::detached);
+      out_of_memory ? "it ran out of memory and its agent was killed; give it more memory"
+                    : "its agent was killed";
+  auto saved = co_await save(*sandbox);
+  if (!saved) log(LogLevel::Error, "cannot record an end", {{"error", saved.error().message()}});
 }
 
 // One clock for all of them: a sandbox without deadlines costs nothing here.

@@ -84,6 +84,8 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> save(const Sandbox& sandbox);
   Task<Result<void>> adopt(Record record);
   void sandbox_ended(const EndedSandbox& ended);
+  Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
+                        bool out_of_memory);
   Task<void> enforce_lifetimes();
   Task<void> expire(SandboxPtr sandbox, std::string reason);
   CreateInput input_for(const std::string& id, const Spec& spec) const;
