@@ -25,6 +25,9 @@ struct RunOptions {
   std::string label;                     // how listings show it; empty: argv
   std::chrono::milliseconds timeout{0};  // 0: none; at its end the whole tree is killed
   bool clean_env = false;                // without the sandbox's own variables
+  // Asked by run() before it collects a long output. Where the answer is no, the result says that
+  // all of it was lost; the process still has it for attach().
+  std::function<bool(uint64_t bytes)> admit_output;
 };
 
 struct SpawnOptions : RunOptions {

@@ -8,6 +8,8 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -111,8 +113,21 @@ void Agent::drop(Connection* connection) {
   connections_.erase(it);
 }
 
+// The sandbox's own null device. One that has been replaced by something else is not waited for and
+// not handed to commands: the launcher's, which this process was started with, does as well.
+static UniqueFd open_null() {
+  UniqueFd null(open("/dev/null", O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat info {};
+  bool genuine = null.valid() && fstat(null.get(), &info) == 0 && S_ISCHR(info.st_mode) &&
+                 info.st_rdev == makedev(1, 3);
+  if (!genuine) null.reset(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+  fcntl(null.get(), F_SETFL, 0);  // commands expect it without O_NONBLOCK
+  return null;
+}
+
 Result<void> Agent::configure(const wire::Configure& request) {
-  null_fd_.reset(open("/dev/null", O_RDWR | O_CLOEXEC));
+  // Told again by a new server: what runs here now must not be able to hold us up.
+  if (!null_fd_.valid()) null_fd_ = open_null();
   if (!null_fd_.valid()) return fail_errno("open", "/dev/null");
   settings_ = request;
   if (settings_.workdir.empty()) settings_.workdir = "/workspace";
@@ -300,10 +315,12 @@ void Agent::reap_children() {
   for (;;) {
     int status = 0;
     rusage usage{};
-    pid_t pid = wait4(-1, &status, WNOHANG, &usage);
+    pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage);
     if (pid <= 0) return;
+    bool stopped = WIFSTOPPED(status);
+    if (settle_file_worker(pid, stopped) || stopped) continue;
     auto process = find(pid);
-    if (process == nullptr || !process->info.running) continue;  // an orphan, or a file worker
+    if (process == nullptr || !process->info.running) continue;  // an orphan
     uint64_t cpu_us =
         static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
@@ -314,6 +331,18 @@ void Agent::reap_children() {
       cgroups_.release_empty(std::move(process->cgroup));
     }
   }
+}
+
+// Whoever stops a process that serves a file wants the server to wait for ever.
+bool Agent::settle_file_worker(pid_t pid, bool stopped) {
+  auto worker = std::find(file_workers_.begin(), file_workers_.end(), pid);
+  if (worker == file_workers_.end()) return false;
+  if (stopped) {
+    ::kill(pid, SIGKILL);
+  } else {
+    file_workers_.erase(worker);
+  }
+  return true;
 }
 
 uint64_t Agent::next_deadline() const {
@@ -349,6 +378,7 @@ void Agent::serve_files(UniqueFd fd, wire::FrameBuffer pending, const wire::File
                     {.workdir = settings_.workdir, .user = default_account_.name}, first);
     _exit(0);
   }
+  if (pid > 0) file_workers_.push_back(pid);
   if (pid < 0) {
     FileChannel channel(std::move(fd), std::move(pending));
     (void)channel.send_error(

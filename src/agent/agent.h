@@ -41,6 +41,7 @@ class Agent {
 
   void accept_all();
   void reap_children();
+  bool settle_file_worker(pid_t pid, bool stopped);
   void enforce_deadlines();
   void settle_started();
   uint64_t next_deadline() const;
@@ -60,6 +61,7 @@ class Agent {
   std::vector<std::unique_ptr<Connection>> connections_;
   ProcessList processes_;  // oldest first
   ProcessList starting_;   // whose children may still use our memory
+  std::vector<pid_t> file_workers_;
   wire::Configure settings_;
   Account default_account_;
   bool configured_ = false;

@@ -83,24 +83,30 @@ Result<void> send_lines(FileChannel& channel, int fd, const wire::FileRequest& r
   return channel.send(wire::FileEnd{});
 }
 
-// Writes beside the target and renames over it: a reader sees the old file or the new one.
+// Writes beside the target and renames over it: a reader sees the old file or the new one. The new
+// file has no name until it is complete, so that even a killed worker leaves nothing behind.
 class ReplacementFile {
  public:
   static Result<ReplacementFile> create(std::string target) {
     ReplacementFile file;
     file.target_ = std::move(target);
+    std::string parent = parent_of(file.target_);
     unsigned long long random = 0;
     getrandom(&random, sizeof random, 0);
     char name[40];
     snprintf(name, sizeof name, "/.atoll-%016llx", random);
-    file.temporary_ = parent_of(file.target_) + name;
+    file.temporary_ = parent + name;
+    file.fd_.reset(open(parent.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
+    if (file.fd_.valid()) return file;
+    // Overlayfs can do that since Linux 6.3, and not every file system inside is one.
+    file.named_ = true;
     file.fd_.reset(open(file.temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file.fd_.valid()) return fail_errno("create", file.target_);
     return file;
   }
   ReplacementFile(ReplacementFile&&) = default;
   ~ReplacementFile() {
-    if (fd_.valid()) unlink(temporary_.c_str());
+    if (fd_.valid() && named_) unlink(temporary_.c_str());
   }
 
   Result<void> append(std::string_view bytes) {
@@ -122,6 +128,7 @@ class ReplacementFile {
     fchmod(fd_.get(), mode == 0 ? 0644 : mode);
     struct stat info {};
     if (fstat(fd_.get(), &info) != 0) return fail_errno("stat", target_);
+    if (!named_) ATOLL_TRY(give_name());
     if (rename(temporary_.c_str(), target_.c_str()) != 0) return fail_errno("write", target_);
     fd_.reset();
     return info;
@@ -129,9 +136,21 @@ class ReplacementFile {
 
  private:
   ReplacementFile() = default;
+
+  Result<void> give_name() {
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd_.get());
+    if (linkat(AT_FDCWD, self, AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+      return fail_errno("write", target_);
+    }
+    named_ = true;
+    return {};
+  }
+
   std::string target_;
   std::string temporary_;
   UniqueFd fd_;
+  bool named_ = false;
 };
 
 // A write through a symbolic link writes the file it points to.

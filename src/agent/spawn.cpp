@@ -4,11 +4,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <time.h>
 
 #include "os/exec_filter.h"
 #include "os/raw_clone.h"
@@ -19,6 +21,8 @@ namespace {
 
 using Step = SpawnFailure::Step;
 using os::raw_syscall;
+
+constexpr time_t kExecSeconds = 10;
 
 void drop_capabilities(Profile profile) {
   // At exec, uid 0 gets what the bounding set holds and other users get nothing. The agent holds
@@ -131,7 +135,6 @@ void Launch::child_main(void* launch) {
 tl::expected<pid_t, SpawnFailure> Launch::run(Mode mode) {
   clone_args args{};
   args.flags = CLONE_VM | CLONE_CHILD_CLEARTID;
-  if (mode == Mode::UntilExec) args.flags |= CLONE_VFORK;
   args.exit_signal = SIGCHLD;
   args.child_tid = os::pointer_value(&child_tid_);
   args.stack = os::pointer_value(stack_);
@@ -146,9 +149,24 @@ tl::expected<pid_t, SpawnFailure> Launch::run(Mode mode) {
     child_tid_ = 0;
     return tl::make_unexpected(SpawnFailure{.step = Step::Clone, .error = static_cast<int>(-pid)});
   }
+  if (mode == Mode::UntilExec) await_exec(static_cast<pid_t>(pid));
   // One that has ended already is reaped like any stranger's.
   if (mode == Mode::UntilExec && failure_.error != 0) return tl::make_unexpected(failure_);
   return static_cast<pid_t>(pid);
+}
+
+// Not CLONE_VFORK: the sandbox's root can stop the child before it execs, or keep a lease on the
+// file that it execs, and nothing would ever wake us.
+void Launch::await_exec(pid_t pid) {
+  timespec limit{.tv_sec = kExecSeconds, .tv_nsec = 0};
+  while (!finished()) {
+    int result = static_cast<int>(
+        syscall(SYS_futex, &child_tid_, FUTEX_WAIT, 1, limit.tv_sec > 0 ? &limit : nullptr));
+    if (result == 0 || errno != ETIMEDOUT) continue;
+    limit.tv_sec = 0;
+    failure_ = {.step = Step::Exec, .error = ETIMEDOUT};
+    kill(pid, SIGKILL);
+  }
 }
 
 void prefer_for_oom_kill(pid_t pid) {

@@ -54,6 +54,7 @@ class Launch {
 
  private:
   static constexpr size_t kStack = 16u << 10;
+  void await_exec(pid_t pid);
   static void child_main(void* launch);
   [[noreturn]] void child_fail(SpawnFailure::Step step, long error);
   void child_place(int from, int to);

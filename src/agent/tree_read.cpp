@@ -72,6 +72,7 @@ class Packer {
 
   Result<void> file(int dir, const char* name, TarEntry& header) {
     UniqueFd fd(openat(dir, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd.valid() && errno == ENOENT) return {};  // gone since
     if (!fd.valid()) return fail_errno("read", header.path);
     struct stat info {};
     if (fstat(fd.get(), &info) != 0) return fail_errno("stat", header.path);

@@ -88,6 +88,8 @@ http::Handler guarded(Service& service, Access access, std::string name, Action 
 Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit) {
   auto body = co_await request.body->read_all(limit);
   if (!body) co_return fail(std::move(body).error());
+  // The document, and what is made of it.
+  if (body->size() > http::MemoryShare::kFree) ATOLL_CO_TRY(request.memory.take(2 * body->size()));
   co_return http::JsonDocument::parse(body->empty() ? "{}" : *body, limit);
 }
 

@@ -7,6 +7,9 @@
 namespace atl::api {
 namespace {
 
+// Output is in memory as it is and as an answer, where it may be longer.
+constexpr size_t kCopies = 4;
+
 void append_number(std::string& out, std::string_view key, int64_t value) {
   char digits[24];
   auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
@@ -39,6 +42,9 @@ Task<Result<void>> run_command(Context& context, http::Request& request,
   http::JsonObjectReader reader(*object);
   ATOLL_CO_ASSIGN(RunOptions options, read_run_options(reader));
   ATOLL_CO_TRY(reader.finish());
+  options.admit_output = [&request](uint64_t bytes) {
+    return request.memory.take(kCopies * static_cast<size_t>(bytes)).has_value();
+  };
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(RunResult result, co_await target.session->run(std::move(options)));
   co_return co_await writer.send_json(run_json(result));

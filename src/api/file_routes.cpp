@@ -16,6 +16,9 @@ namespace json = boost::json;
 
 // What fits into one JSON answer; larger files are downloaded.
 constexpr uint64_t kMaxInline = 64u << 20;
+// A file that is read as a whole is in memory as it is, encoded, and as an answer.
+constexpr size_t kCopies = 4;
+constexpr size_t kBytesPerEntry = 1024;  // of a listing, as objects and as text
 
 Result<bool> wants_base64(const std::optional<std::string>& encoding) {
   if (!encoding || *encoding == "utf8" || *encoding == "utf-8") return false;
@@ -24,11 +27,12 @@ Result<bool> wants_base64(const std::optional<std::string>& encoding) {
       Error(ErrorCode::InvalidArgument, "encoding is 'utf8' or 'base64'").with_field("encoding"));
 }
 
-Task<Result<std::string>> read_whole(FileReader& reader) {
+Task<Result<std::string>> read_whole(FileReader& reader, http::MemoryShare& memory) {
   std::string content;
   for (;;) {
     ATOLL_CO_ASSIGN(std::string_view part, co_await reader.read());
     if (part.empty()) co_return content;
+    ATOLL_CO_TRY(memory.take(kCopies * part.size()));
     content.append(part);
     if (content.size() > kMaxInline) {
       co_return fail(ErrorCode::TooLarge, "the file has more than 64 MiB; download it instead");
@@ -56,7 +60,7 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
   if (last) options.last_line = static_cast<uint32_t>(*last);
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->read_file(std::move(path), options));
-  ATOLL_CO_ASSIGN(std::string content, co_await read_whole(*file));
+  ATOLL_CO_ASSIGN(std::string content, co_await read_whole(*file, request.memory));
   if (!base64 && !is_valid_utf8(content)) {
     co_return fail(
         Error(ErrorCode::InvalidArgument,
@@ -71,6 +75,8 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
 }
 
 Task<Result<void>> write(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  // First of all: nobody's content is not worth reading.
+  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxInline * 4 / 3));
   ATOLL_CO_ASSIGN(const auto* object, document.object());
   http::JsonObjectReader reader(*object);
@@ -100,7 +106,6 @@ Task<Result<void>> write(Context& context, http::Request& request, http::Respons
       co_return fail(Error(ErrorCode::InvalidArgument, "mode is like \"0644\"").with_field("mode"));
     }
   }
-  ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(std::move(path), options));
   ATOLL_CO_TRY(co_await file->write(content));
   ATOLL_CO_ASSIGN(FileEntry entry, co_await file->finish());
@@ -118,6 +123,7 @@ Task<Result<void>> list(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(options.limit, number(request, "limit", 0));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(FileList found, co_await target.session->list(std::move(path), options));
+  ATOLL_CO_TRY(request.memory.take(kBytesPerEntry * found.entries.size()));
   json::array entries;
   for (const FileEntry& entry : found.entries) entries.push_back(entry_json(entry));
   co_return co_await writer.send_json(
@@ -190,6 +196,7 @@ Task<Result<void>> search(Context& context, http::Request& request, http::Respon
   options.context = static_cast<uint32_t>(lines.value_or(0));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(SearchResult found, co_await target.session->search(std::move(options)));
+  ATOLL_CO_TRY(request.memory.take(kBytesPerEntry * found.matches.size()));
   auto texts = [](const std::vector<std::string>& list) {
     json::array array;
     for (const std::string& item : list) array.emplace_back(to_valid_utf8(item));

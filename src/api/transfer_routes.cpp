@@ -154,8 +154,8 @@ Task<Result<Form>> read_form(http::Request& request) {
 
 Task<Result<void>> upload_form(Context& context, http::Request& request,
                                http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
+  ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(auto file, co_await target.session->write_file(form.path, WriteOptions{}));
   ATOLL_CO_TRY(co_await file->write(form.data));
   ATOLL_CO_ASSIGN(FileEntry entry, co_await file->finish());
@@ -164,8 +164,8 @@ Task<Result<void>> upload_form(Context& context, http::Request& request,
 
 Task<Result<void>> upload_tree_form(Context& context, http::Request& request,
                                     http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
+  ATOLL_CO_ASSIGN(Form form, co_await read_form(request));
   ATOLL_CO_ASSIGN(auto tree, co_await target.session->write_tree(form.path));
   GzipReader gzip;
   auto sink = [&tree](std::string_view piece) { return tree->write(piece); };

@@ -17,7 +17,9 @@ Task<Result<std::string>> BodyReader::read_all(size_t limit) {
   while (true) {
     // An announced length is believed only a step at a time: announcing costs a client nothing.
     size_t room = announced ? std::min<size_t>(*announced - used, 16 * kStep) : kStep;
-    all.resize(used + std::max<size_t>(room, 1));
+    room = std::max<size_t>(room, 1);
+    if (used + room > all.size()) ATOLL_CO_TRY(take_memory(used + room - all.size()));
+    all.resize(used + room);
     ATOLL_CO_ASSIGN(size_t got, co_await read(std::span(all).subspan(used)));
     used += got;
     if (got == 0) break;

@@ -22,7 +22,8 @@ class BodyReader {
   // The length the client announced; none for a chunked body.
   virtual std::optional<uint64_t> content_length() const = 0;
 
-  // The whole rest of the body, or TooLarge once it exceeds `limit`.
+  // The whole rest of the body, or TooLarge once it exceeds `limit`. Counts against the server's
+  // memory budget, and fails with ResourceExhausted where that is spent.
   Task<Result<std::string>> read_all(size_t limit);
 
   // For splicing out of ResponseWriter::native_handle(), where remaining() is known: first take
@@ -31,6 +32,9 @@ class BodyReader {
   virtual std::string take_buffered() = 0;
   virtual void mark_consumed(uint64_t bytes) = 0;
   virtual Task<Result<void>> wait_readable() = 0;
+
+ protected:
+  virtual Result<void> take_memory(size_t) { return {}; }
 };
 
 // A body that is already in memory: for requests without a connection, such as in tests.

@@ -50,11 +50,12 @@ std::string describe(std::exception_ptr error) {
 }  // namespace
 
 Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-                       const Router& router, const ServerOptions& options)
+                       const ConnectionContext& context)
     : socket_(std::move(executor), std::move(fd), deadlines),
-      router_(router),
-      options_(options),
-      limits_{options.max_head_bytes, options.max_target_bytes} {
+      router_(context.router),
+      options_(context.options),
+      memory_(context.memory),
+      limits_{options_.max_head_bytes, options_.max_target_bytes} {
   if (auto peer = peer_of(socket_.native_handle())) peer_ = std::move(*peer);
 }
 
@@ -72,12 +73,14 @@ Task<bool> Connection::serve_one() {
   if (!*head) co_return false;
   first_ = false;
   Request& request = (*head)->request;
+  request.memory = MemoryShare(memory_);
   RequestBody body(socket_, input_, **head, options_.body_timeout);
   ConnectionWriter writer(WriterContext{socket_, input_, body, request, options_},
                           (*head)->keep_alive && !finishing_);
   request.peer = peer_;
   request.body = &body;
   writer_ = &writer;
+  waiting_since_.reset();
   ScopeExit forget([this] { writer_ = nullptr; });
   co_await answer(&**head, &writer);
   writer.stop_watching();
@@ -88,6 +91,7 @@ Task<bool> Connection::serve_one() {
 Task<Parsed<std::optional<RequestHead>>> Connection::read_head() {
   HeadScanner scanner;
   Socket::Clock::time_point started{};
+  waiting_since_ = Socket::Clock::now();
   while (true) {
     auto head = take_head(scanner);
     if (!head || *head) co_return head;
@@ -162,7 +166,8 @@ Task<bool> Connection::settle(RequestBody* body, ConnectionWriter* writer) {
     socket_.abort();
     co_return false;
   }
-  if (writer->keep_alive() && !finishing_ && co_await body->drain(options_.max_drain_bytes)) {
+  if (writer->keep_alive() && !finishing_ &&
+      co_await body->drain(options_.max_drain_bytes, options_.drain_timeout)) {
     co_return true;
   }
   co_await close_gently();

@@ -3,23 +3,31 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <memory>
+#include <optional>
 
 #include "atoll/task.h"
 #include "http/connection_writer.h"
 #include "http/head_parser.h"
 #include "http/input_buffer.h"
+#include "http/memory_budget.h"
 #include "http/router.h"
 #include "http/server.h"
 #include "http/socket.h"
 
 namespace atl::http {
 
+// What all connections of a server share; outlives them.
+struct ConnectionContext {
+  const Router& router;
+  const ServerOptions& options;
+  MemoryBudget& memory;
+};
+
 // One client: reads requests and has them answered, strictly one after the other.
 class Connection {
  public:
-  // The router and the options outlive it.
   Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-             const Router& router, const ServerOptions& options);
+             const ConnectionContext& context);
 
   // Until the client or the server ends it. Never throws but for cancellation of its own waits.
   Task<void> run();
@@ -28,6 +36,11 @@ class Connection {
   void finish_soon();
   // Cuts the present request short.
   void abort();
+  // Since when it has waited for a request, or for the rest of one's head; none while one is
+  // being answered.
+  std::optional<Socket::Clock::time_point> waiting_since() const {
+    return finishing_ ? std::nullopt : waiting_since_;
+  }
   boost::asio::cancellation_signal& cancellation() { return cancellation_; }
 
  private:
@@ -44,11 +57,13 @@ class Connection {
   InputBuffer input_;
   const Router& router_;
   const ServerOptions& options_;
+  MemoryBudget& memory_;
   Peer peer_;
   HeadLimits limits_;
   bool first_ = true;
   bool finishing_ = false;
   bool aborted_ = false;
+  std::optional<Socket::Clock::time_point> waiting_since_;
   ConnectionWriter* writer_ = nullptr;  // of the request being handled
   boost::asio::cancellation_signal cancellation_;
 };

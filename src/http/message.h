@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "http/body.h"
 #include "http/headers.h"
+#include "http/memory_budget.h"
 #include "http/target.h"
 
 namespace atl::http {
@@ -52,6 +53,7 @@ struct Request {
   PathParams params;
   Peer peer;
   BodyReader* body = nullptr;  // never null in a handler
+  MemoryShare memory;          // for what a handler keeps beyond a little
 
   const std::string& param(std::string_view name) const { return params.get(name); }
 };

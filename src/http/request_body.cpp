@@ -8,10 +8,11 @@ namespace atl::http {
 
 constexpr size_t kFramingRead = 4096;
 
-RequestBody::RequestBody(Socket& socket, InputBuffer& input, const RequestHead& head,
+RequestBody::RequestBody(Socket& socket, InputBuffer& input, RequestHead& head,
                          std::chrono::milliseconds timeout)
     : socket_(socket),
       input_(input),
+      memory_(head.request.memory),
       framing_(head.framing),
       left_(head.framing.length.value_or(0)),
       owes_continue_(head.expects_continue && !complete()),
@@ -108,11 +109,13 @@ bool RequestBody::can_drain(size_t max_bytes) const {
   return framing_.chunked || left_ <= max_bytes;
 }
 
-Task<bool> RequestBody::drain(size_t max_bytes) {
+Task<bool> RequestBody::drain(size_t max_bytes, std::chrono::milliseconds limit) {
   if (!can_drain(max_bytes)) co_return false;
   std::array<char, 8192> sink;
   size_t total = 0;
-  while (!complete() && total <= max_bytes) {
+  auto deadline = Socket::Clock::now() + limit;
+  timeout_ = limit;
+  while (!complete() && total <= max_bytes && Socket::Clock::now() < deadline) {
     auto got = co_await read(sink);
     if (!got) co_return false;
     total += *got;

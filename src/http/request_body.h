@@ -15,7 +15,8 @@ namespace atl::http {
 // of a pipelined request stay where they are.
 class RequestBody final : public BodyReader {
  public:
-  RequestBody(Socket& socket, InputBuffer& input, const RequestHead& head,
+  // What is read as a whole is counted in the head's request, which must outlive this.
+  RequestBody(Socket& socket, InputBuffer& input, RequestHead& head,
               std::chrono::milliseconds timeout);
 
   Task<Result<size_t>> read(std::span<char> into) override;
@@ -26,12 +27,15 @@ class RequestBody final : public BodyReader {
   Task<Result<void>> wait_readable() override;
 
   bool complete() const;
-  // Reads and drops the rest; false when it is too much to be worth it, or broken.
-  Task<bool> drain(size_t max_bytes);
+  // Reads and drops the rest; false when it is too much or too slow to be worth it, or broken.
+  Task<bool> drain(size_t max_bytes, std::chrono::milliseconds limit);
   // Could drain() succeed, as far as is known?
   bool can_drain(size_t max_bytes) const;
   // Runs once, when the last byte has been read.
   void on_complete(std::function<void()> callback) { on_complete_ = std::move(callback); }
+
+ protected:
+  Result<void> take_memory(size_t bytes) override { return memory_.take(bytes); }
 
  private:
   Task<Result<size_t>> read_span(std::span<char> into, uint64_t limit);
@@ -41,6 +45,7 @@ class RequestBody final : public BodyReader {
 
   Socket& socket_;
   InputBuffer& input_;
+  MemoryShare& memory_;
   Framing framing_;
   uint64_t left_ = 0;  // with a length
   ChunkedDecoder chunks_;

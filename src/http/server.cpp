@@ -6,12 +6,15 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "http/connection.h"
 #include "http/head_writer.h"
@@ -24,6 +27,8 @@ namespace atl::http {
 namespace asio = boost::asio;
 
 namespace {
+
+constexpr size_t kEndedAtOnce = 64;  // looking for them means looking at all
 
 // Sent without a Connection object, which is what there are too many of.
 void turn_away(int fd) {
@@ -53,6 +58,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       : executor_(std::move(executor)),
         router_(std::move(router)),
         options_(options),
+        memory_(options.max_buffered_bytes),
         deadlines_(executor_),
         changed_(executor_, asio::steady_timer::time_point::max()) {}
 
@@ -70,12 +76,12 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   void serve(UniqueFd fd) {
-    if (stopping_ || connections_.size() >= options_.max_connections) {
+    if (stopping_ || (connections_.size() >= options_.max_connections && !make_room())) {
       return turn_away(fd.get());
     }
     make_ready(fd.get());
-    auto connection =
-        std::make_shared<Connection>(executor_, std::move(fd), deadlines_, router_, options_);
+    auto connection = std::make_shared<Connection>(executor_, std::move(fd), deadlines_,
+                                                   ConnectionContext{router_, options_, memory_});
     connections_.insert(connection);
     auto done = [self = shared_from_this(), connection](const std::exception_ptr&) {
       self->connections_.erase(connection);
@@ -125,12 +131,34 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     ino_t inode;
   };
 
+  // Ends the connections that have waited longest for a request. They are gone a moment later; each
+  // makes room for one newcomer until then.
+  bool make_room() {
+    if (promised_ == 0) {
+      using Waiting = std::pair<Socket::Clock::time_point, Connection*>;
+      std::vector<Waiting> waiting;
+      for (const auto& connection : connections_) {
+        if (auto since = connection->waiting_since())
+          waiting.emplace_back(*since, connection.get());
+      }
+      promised_ = std::min(kEndedAtOnce, waiting.size());
+      std::partial_sort(waiting.begin(), waiting.begin() + static_cast<ptrdiff_t>(promised_),
+                        waiting.end());
+      for (size_t i = 0; i < promised_; i++) waiting[i].second->finish_soon();
+    }
+    if (promised_ == 0) return false;
+    promised_--;
+    return true;
+  }
+
   asio::any_io_executor executor_;
   Router router_;
   ServerOptions options_;
+  MemoryBudget memory_;
   DeadlineQueue deadlines_;
   asio::steady_timer changed_;
   bool stopping_ = false;
+  size_t promised_ = 0;  // connections ended to make room, whose room nobody has taken yet
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::vector<Path> paths_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;

@@ -25,15 +25,21 @@ struct ServerOptions {
   // What a handler left of a request body is read and dropped up to this; beyond, the connection
   // is closed.
   size_t max_drain_bytes = 256 * 1024;
+  // Bodies and answers that are in memory as a whole, of all requests together.
+  size_t max_buffered_bytes = 512 * 1024 * 1024;
 
   std::chrono::milliseconds head_timeout{10'000};   // from a head's first byte to its last
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
   std::chrono::milliseconds write_timeout{60'000};  // the longest a reader may take nothing
+  std::chrono::milliseconds drain_timeout{5'000};   // for all that a handler left of a body
 };
 
 // An HTTP/1.1 server on one io_context thread, with a coroutine a connection. All members are
 // called on that thread. Await stop() before destroying it: handlers may still be running.
+//
+// When all connections are taken, those that have waited longest for a request make room for new
+// ones; a newcomer is turned away only where every one of them is being answered.
 class Server {
  public:
   Server(boost::asio::any_io_executor executor, Router router,

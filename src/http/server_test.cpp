@@ -257,18 +257,5 @@ TEST(Server, SocketFileHasItsModeAndStaleOnesAreReplaced) {
   EXPECT_NE(0, ::access(path.c_str(), F_OK));
 }
 
-TEST(Server, ConnectionsOverTheLimitAreTurnedAway) {
-  ServerOptions options;
-  options.max_connections = 1;
-  TestServer server(add_basic_routes, options);
-  auto first = server.connect();
-  first.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
-  first.read_until("hello");
-  auto second = server.connect();
-  EXPECT_TRUE(second.read_to_end().starts_with("HTTP/1.1 503"));
-  first.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
-  EXPECT_TRUE(first.read_until("hello").starts_with("HTTP/1.1 200"));
-}
-
 }  // namespace
 }  // namespace atl::http

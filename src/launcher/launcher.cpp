@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/random_id.h"
+#include "base/scope_exit.h"
 #include "launcher/checks.h"
 #include "launcher/mount_table.h"
 #include "launcher/rootfs.h"
@@ -220,9 +221,14 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
                   .ephemeral = request.ephemeral,
                   .disk_bytes = request.limits.disk_bytes,
                   .disks = &disks_};
+  // A sandbox that never was leaves no files; one that is started again keeps them.
+  ScopeExit discard([&] {
+    if (plan.fresh) (void)trash_.take(sandboxes_dir_.get(), request.sandbox);
+  });
   ATOLL_ASSIGN(UniqueFd rootfs, mount_rootfs(plan));
   int64_t mounted = os::monotonic_us();
   ATOLL_TRY(attach_rootfs(slot.pidfd.get(), rootfs, request.sandbox));
+  discard.dismiss();
   slot.mount_mapping.reset();
   slot.state = Slot::State::Live;
   wire::Built built;

@@ -4,6 +4,7 @@
 #include <linux/capability.h>
 #include <linux/fs.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -62,10 +63,11 @@ Result<UniqueFd> disk_tree(const RootfsPlan& plan) {
 
 // The file system that holds `upper` and `work`, mapped. A new sandbox takes the directory that was
 // made ahead: one rename instead of three directories, and the mount of it stays valid.
-Result<UniqueFd> writable_tree(const RootfsPlan& plan) {
+Result<UniqueFd> writable_tree(RootfsPlan& plan) {
   bool fresh = syscall(SYS_renameat2, plan.sandboxes_dir, plan.blank.name.c_str(),
                        plan.sandboxes_dir, plan.sandbox.c_str(), RENAME_NOREPLACE) == 0;
   if (!fresh && errno != EEXIST) return fail_errno("name the files of", plan.sandbox);
+  plan.fresh = fresh;
   if (plan.disk_bytes != 0) return disk_tree(plan);
   if (fresh) return UniqueFd(fcntl(plan.blank.tree.get(), F_DUPFD_CLOEXEC, 3));
   return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
@@ -124,7 +126,7 @@ Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, 
   return blank;
 }
 
-Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
+Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd own, writable_tree(plan));
   UniqueFd context = os::fsopen("overlay");
   if (!context.valid()) return fail_errno("fsopen", "overlay");
@@ -153,11 +155,18 @@ Result<UniqueFd> mount_rootfs(const RootfsPlan& plan) {
   return rootfs;
 }
 
+static Error unfit(const char* place, const char* reason) {
+  return Error(ErrorCode::InvalidState,
+               std::string("its /") + place + " is missing, a link or of the wrong kind (" +
+                   reason + "): the template, or what the sandbox has made of it, is damaged");
+}
+
 static Result<void> move_into(const char* stage, int root, const char* place, int flags) {
   // The image may have put a link there; only a real directory or file will do.
-  ATOLL_ASSIGN(UniqueFd target, os::open_beneath(root, place, O_PATH | flags));
-  if (os::move_mount(AT_FDCWD, stage, target.get(), "", MOVE_MOUNT_T_EMPTY_PATH) != 0) {
-    return fail_errno("move_mount", place);
+  auto target = os::open_beneath(root, place, O_PATH | flags);
+  if (!target) return fail(unfit(place, strerror(target.error().sys_errno())));
+  if (os::move_mount(AT_FDCWD, stage, target->get(), "", MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    return fail(unfit(place, strerror(errno)));
   }
   return {};
 }

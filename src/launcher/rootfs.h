@@ -30,10 +30,11 @@ struct RootfsPlan {
   bool ephemeral = false;
   uint64_t disk_bytes = 0;      // 0: on the data directory's own file system
   DiskImages* disks = nullptr;  // needed where disk_bytes is not 0
+  bool fresh = false;           // set by mount_rootfs: the blank files became the sandbox's
 };
 
 // The overlay of the sandbox, mounted but not attached anywhere.
-Result<UniqueFd> mount_rootfs(const RootfsPlan& plan);
+Result<UniqueFd> mount_rootfs(RootfsPlan& plan);
 
 // Makes `rootfs` the root of the blank sandbox behind `pidfd`, moves its waiting mounts into it,
 // and sets its host name. The launcher visits the sandbox's mount namespace to do so; nothing but

@@ -112,12 +112,13 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> save(Sandbox& sandbox, std::string event);
   Task<Result<void>> write(store::Write write);
   Event event_of(const Sandbox& sandbox, std::string type);
-  void save_soon(const SandboxPtr& sandbox, std::string event);
 
   Task<Result<void>> adopt(Record record);
   Task<void> settle_run(Sandbox& sandbox, Ending ending);
   void end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us);
   void sandbox_ended(const EndedSandbox& ended);
+  Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
+                        bool out_of_memory);
   Task<void> clear_away(SandboxPtr sandbox);
   Task<void> enforce_lifetimes();
   Task<void> expire(SandboxPtr sandbox, Ending ending, bool whole);

@@ -40,18 +40,6 @@ Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
   return write(std::move(change));
 }
 
-void Manager::save_soon(const SandboxPtr& sandbox, std::string event) {
-  auto self = shared_from_this();
-  auto record_it = [self, sandbox, event]() -> Task<void> {
-    auto saved = co_await self->save(*sandbox, event);
-    if (!saved) {
-      log(LogLevel::Error, "cannot record a change",
-          {{"sandbox", sandbox->record.id}, {"error", saved.error().message()}});
-    }
-  };
-  asio::co_spawn(executor_, record_it, asio::detached);
-}
-
 void Manager::end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us) {
   Record& record = sandbox.record;
   int64_t now = wall_clock_ms();
@@ -162,6 +150,7 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
 Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
   if (!paused) co_return co_await resume(std::move(sandbox));
   auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
   if (sandbox->record.status == Status::Paused) co_return Result<void>();
   if (sandbox->record.status != Status::Running || sandbox->handle == nullptr) {
     co_return fail(ErrorCode::InvalidState, "only a running sandbox can be paused; start it first");
@@ -270,16 +259,27 @@ Task<Metered> Manager::metered(SandboxPtr sandbox) {
 void Manager::sandbox_ended(const EndedSandbox& ended) {
   pool_->forget(ended.session_key);
   SandboxPtr sandbox = index_.find(ended.session_key);
-  if (sandbox == nullptr || sandbox->handle == nullptr) return;
+  if (sandbox == nullptr) return;
+  asio::co_spawn(executor_, record_end(sandbox, sandbox->handle, ended.out_of_memory),
+                 asio::detached);
+}
+
+// In its turn like every change of state: a stop or a delete that is under way has the last word.
+Task<void> Manager::record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
+                               bool out_of_memory) {
+  auto self = shared_from_this();
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted || ended == nullptr || sandbox->handle != ended) co_return;
   sandbox->handle = nullptr;
   Ending ending{EndCause::AgentDied, "its agent was killed"};
-  if (ended.out_of_memory) {
+  if (out_of_memory) {
     ending = {EndCause::OutOfMemory,
               "it ran out of memory and its agent was killed; give it more memory"};
   }
   end_run(*sandbox, std::move(ending), 0);
   sandbox->record.status = Status::Failed;
-  save_soon(sandbox, "sandbox.failed");
+  auto saved = co_await save(*sandbox, "sandbox.failed");
+  if (!saved) log(LogLevel::Error, "cannot record an end", {{"error", saved.error().message()}});
 }
 
 }  // namespace atl::sandbox

@@ -1,6 +1,7 @@
 """F: the file API against links, races, special files, hostile names and half requests."""
 
 import concurrent.futures
+import contextlib
 import http.client
 import json
 import threading
@@ -19,6 +20,32 @@ libc, end = ctypes.CDLL(None), time.monotonic() + seconds
 print("swapping", flush=True)
 while time.monotonic() < end:
     for _ in range(1000): libc.syscall(316, -100, b"/race/real", -100, b"/race/link", 2)
+"""
+
+
+# Stops whatever process comes next, for argv[1] seconds: file operations run in processes of their own.
+STOP_ALL = """
+import os, signal, sys, time
+me, end, stopped = os.getpid(), time.monotonic() + float(sys.argv[1]), set()
+newest = os.open("/proc/loadavg", os.O_RDONLY)
+print("stopping", flush=True)
+while time.monotonic() < end:
+    last = int(os.pread(newest, 99, 0).split()[-1])
+    for pid in (last, last + 1, last + 2):
+        try:
+            if pid > me: os.kill(pid, signal.SIGSTOP)
+        except OSError: continue
+        stopped.add(pid)
+print(len(stopped))
+"""
+
+# Keeps a lease: opening the file waits for it, unless told not to wait.
+LEASE = """
+import fcntl, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+file = open(sys.argv[1])
+fcntl.fcntl(file, 1024, fcntl.F_WRLCK)
+signal.pause()
 """
 
 
@@ -101,6 +128,64 @@ class SpecialFiles(ProductCase):
                      "/proc/self/mem", "/proc/1/environ", "/sock", "/dir", "/"):  # fmt: skip
             with self.subTest(path=path):
                 self.assert_quick_and_bounded(box, path)
+        self.assert_alive(box)
+
+    def test_F10_whoever_does_the_work_is_stopped(self):
+        """There is no FUSE inside, but a sandbox's root can stop the process that serves a file."""
+        box = self.sandbox("dev")
+        box.sh("mkdir /d && echo x >/d/file")
+        seconds = 4
+        spawned = box.runtime("POST", "/process/spawn", {"executable": "/usr/bin/python3", "args": ["-c", STOP_ALL, str(seconds)]})
+        pid = spawned.json["data"]["pid"]
+        output = f"/process/{pid}/output?stream=stdout"
+        product.wait_until(lambda: b"stopping" in box.runtime("GET", output).body, 10, "it is at work")
+        end, failures = time.monotonic() + seconds - 1, 0
+        while time.monotonic() < end:
+            for reply in (box.runtime("GET", "/fs/stat/d/file", timeout=10), box.read("/d/file", timeout=10),
+                          box.write("/d/file", b"y" * 3000000)):  # fmt: skip
+                if reply.status != 200:
+                    self.assertIn(reply.json["code"], ("UNAVAILABLE", "TIMEOUT"), reply)
+                    failures += 1
+        box.runtime("GET", f"/process/{pid}/wait?timeoutMs=20000", timeout=30)
+        self.assertGreater(int(box.runtime("GET", output).body.split()[-1]), 0, "it stopped nobody: this proves nothing")
+        self.assert_alive(box)
+        left = "ps -eo stat=,comm= | grep '^T' || true"
+        product.wait_until(lambda: box.sh(left).stdout == "", 10, "nobody stays stopped")
+        self.assertEqual(box.sh("ls -A /d").stdout, "file\n", "no leftovers")
+
+    def lease(self, box, path):
+        holder = box.start("python3", "-c", LEASE, path)
+        self.addCleanup(self.end, holder)
+        product.wait_until(lambda: box.sh("cat /proc/locks").stdout.count("LEASE"), 10, "the lease is held")
+
+    def test_F10_a_file_that_cannot_be_opened_at_once(self):
+        box = self.sandbox("dev")
+        box.sh("mkdir /leased && echo content >/leased/file")
+        self.lease(box, "/leased/file")
+        begin = time.monotonic()
+        for method, path, body in (
+            ("GET", "/fs/download/leased/file", None), ("POST", "/files/read", {"path": "/leased/file"}),
+            ("GET", "/fs/stat/leased/file", None), ("GET", "/fs/download-dir/leased?format=tar", None),
+            ("POST", "/search", {"pattern": "content", "cwd": "/leased"}),
+            ("POST", "/files/write", {"path": "/leased/file", "content": "new"}),
+        ):  # fmt: skip
+            with self.subTest(path):
+                # An answer that has begun can only break off.
+                with contextlib.suppress(http.client.HTTPException, ValueError):
+                    reply = box.runtime(method, path, body, timeout=10)
+                    self.assertLess(reply.status, 500, reply)
+        self.assertLess(time.monotonic() - begin, 15)
+        self.assert_alive(box)
+
+    def test_F10_a_program_that_cannot_be_opened_at_once(self):
+        """PID 1 waits for the start of what it starts, but not for ever."""
+        box = self.sandbox("dev")
+        box.sh("mkdir /leased && cp /bin/true /leased/program")
+        self.lease(box, "/leased/program")
+        begin = time.monotonic()
+        reply = box.runtime("POST", "/process/spawn", {"executable": "/leased/program"}, timeout=30)
+        self.assertEqual(reply.json["code"], "TIMEOUT", reply)
+        self.assertGreater(time.monotonic() - begin, 1, "the lease was in nobody's way: this proves nothing")
         self.assert_alive(box)
 
     def test_F09_a_file_that_grows_while_it_is_sent(self):

@@ -1,6 +1,8 @@
 """D: resource abuse with small limits. Every bomb carries its own bound in number and time, so that
 a missing limit shows as a failed test and not as a dead host."""
 
+import os
+import pathlib
 import time
 
 import product
@@ -54,6 +56,35 @@ for _ in range(5000):
 """
 
 
+# 300 MiB at most, each block on the disk before the next.
+DIRTY_FLOOD = 'exec -a "$1" timeout 6 dd if=/dev/zero of=/big bs=1M count=300 oflag=dsync status=none'
+
+# As many as the disk takes in six seconds.
+FSYNC_STORM = """
+import os, time
+fd, end, count = os.open("/small", os.O_CREAT | os.O_WRONLY), time.monotonic() + 6, 0
+while time.monotonic() < end:
+    os.pwrite(fd, b"x", count % 4096)
+    os.fsync(fd)
+    count += 1
+print(count)
+"""
+
+# 60,000 names of one file (ext4 allows 65,000), 20,000 small files, and one with 5,000 holes.
+MANY_LINKS = """
+import ctypes, os
+os.makedirs("/workspace/links"); os.makedirs("/workspace/files")
+open("/workspace/links/0", "w").close()
+for i in range(1, 60000): os.link("/workspace/links/0", "/workspace/links/%d" % i)
+for i in range(20000): os.close(os.open("/workspace/files/%d" % i, os.O_CREAT | os.O_WRONLY))
+fd = os.open("/workspace/holes", os.O_CREAT | os.O_RDWR)
+os.pwrite(fd, b"x" * (40 << 20), 0)
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
+for i in range(5000): libc.fallocate(fd, 3, i * 8192, 4096)
+"""
+
+
 class Resources(ProductCase):
     def small(self, profile="dev"):
         return self.sandbox(profile, *product.SMALL)
@@ -94,6 +125,53 @@ class Resources(ProductCase):
             self.assertNotEqual(filled.returncode, 0, target)
             box.run("rm", "-f", target)
         self.assert_alive(box)
+
+    def check_disk_flood(self, start):
+        """A neighbour's commands, and what it writes itself, while another one keeps the disk busy."""
+        box, neighbour = self.small(), self.small()
+        idle = product.latency_ms(neighbour)
+        write_idle = self.write_ms(neighbour)
+        marker, _ = self.marked(box, start)
+        self.assert_neighbour_is_served(neighbour, idle)
+        # A full disk queue is shared; what counts is that it moves.
+        self.assertLess(self.write_ms(neighbour), 5 * write_idle + 1000)
+        begin = time.monotonic()
+        self.assertEqual(product.http("POST", "/v1/sandboxes", {"ephemeral": True, "name": marker}).status, 201)
+        self.assertEqual(product.http("DELETE", f"/v1/sandboxes/{marker}").status, 200)
+        self.assertLess(time.monotonic() - begin, 3, "a create and a delete, each with a row to record")
+        self.assertTrue(product.processes_with(marker), "the flood was over too soon to prove anything")
+        box.remove(timeout=15)
+        self.assert_gone(marker)
+
+    def write_ms(self, box):
+        """The median time of a small file that is made to last."""
+        times = []
+        for _ in range(5):
+            begin = time.monotonic()
+            box.sh("echo x >/note && sync /note")
+            times.append((time.monotonic() - begin) * 1000)
+        return sorted(times)[2]
+
+    def test_D05_a_flood_of_writes_leaves_the_neighbour_served(self):
+        self.check_disk_flood(DIRTY_FLOOD)
+
+    def test_D06_a_storm_of_fsyncs_leaves_the_neighbour_served(self):
+        self.check_disk_flood(f"exec python3 -c '{FSYNC_STORM}' \"$1\"")
+
+    def test_D10_very_many_names_and_holes_are_removed_behind_the_callers_back(self):
+        box, neighbour = self.sandbox("dev"), self.small()
+        idle = product.latency_ms(neighbour)
+        box.run("python3", "-c", MANY_LINKS, timeout=120)
+        sandbox_id = box.id
+        begin = time.monotonic()
+        box.remove(timeout=20)
+        self.assertLess(time.monotonic() - begin, 3)
+        self.assert_neighbour_is_served(neighbour, idle)
+        self.assert_nothing_left(sandbox_id)
+        trash = pathlib.Path(os.environ.get("ATOLL_DATA", "/nonexistent"), "trash")
+        if trash.exists():
+            mine = lambda: [name for name in os.listdir(trash) if name.startswith(sandbox_id)]  # noqa: E731
+            product.wait_until(lambda: not mine(), 60, "its files are gone")
 
     def test_D07_the_disk_is_bounded(self):
         box = self.small()

@@ -39,6 +39,39 @@ class Teardown(ProductCase):
     def test_E04_a_parent_that_hangs_in_vfork(self):
         self.check_dies_with_its_sandbox(f"exec python3 -c '{VFORK}' \"$1\"", count=2)
 
+    def test_E04_frozen_processes(self):
+        box = self.sandbox("dev")
+        marker, _ = self.marked(box, STOPPED, count=2)
+        sandbox_id = box.id
+        self.pause(sandbox_id)
+        # The control: what is frozen does not even die of SIGTERM, until somebody ends it properly.
+        self.assertEqual(box.status()["status"], "paused")
+        self.assertTrue(product.processes_with(marker))
+        box.remove(timeout=20)
+        self.assert_gone(marker)
+        self.assert_nothing_left(sandbox_id)
+
+    def test_E04_frozen_processes_of_a_sandbox_that_is_stopped(self):
+        box = self.sandbox("dev")
+        marker, _ = self.marked(box, DEAF)
+        self.pause(box.id)
+        self.assertEqual(product.http("POST", f"/v1/sandboxes/{box.id}/stop").json["status"], "stopped")
+        self.assert_gone(marker)
+
+    def test_E04_frozen_processes_whose_time_is_up(self):
+        reply = product.http("POST", "/v1/sandboxes", {"maxLifetimeSeconds": 2, "ephemeral": True})
+        path = f"/v1/sandboxes/{reply.json['id']}"
+        marker = product.unique("marker")
+        command = {"executable": "/bin/bash", "args": ["-c", SLEEPER, "sh", marker]}
+        self.assertEqual(product.http("POST", f"{path}/runtime/process/spawn", command).status, 200)
+        product.wait_until(lambda: product.processes_with(marker), 10, "it runs")
+        self.pause(reply.json["id"])
+        self.assert_gone(marker, 10)
+        product.wait_until(lambda: product.http("GET", path).status == 404, 5, "it is removed")
+
+    def pause(self, sandbox_id):
+        self.assertEqual(product.http("POST", f"/v1/sandboxes/{sandbox_id}/pause").json["status"], "paused")
+
     def test_E06_removal_while_a_command_runs_ends_the_command(self):
         box = self.sandbox("dev")
         marker, client = self.marked(box)
@@ -68,6 +101,64 @@ class Teardown(ProductCase):
                 self.assertNotEqual(run.result(timeout=30).returncode, 0)
         self.assert_gone(marker)
         self.assert_nothing_left(sandbox_id)
+
+    def at_once(self, *requests):
+        """Requests as (method, path, body) at the same time; answers their statuses."""
+        with concurrent.futures.ThreadPoolExecutor(len(requests)) as pool:
+            replies = list(pool.map(lambda one: product.http(*one, timeout=30), requests))
+        for reply in replies:
+            self.assertLess(reply.status, 500, reply)
+            if reply.status >= 400:
+                self.assertIn(reply.json["code"], ("NOT_FOUND", "CONFLICT", "INVALID_STATE"), reply)
+        return [reply.status for reply in replies]
+
+    def assert_deleted(self, path):
+        product.http("DELETE", path)
+        self.assertEqual(product.http("GET", path).status, 404)
+        sandbox_id = path.rpartition("/")[2]
+        self.assert_nothing_left(sandbox_id)
+
+    def test_E06_removal_while_it_is_being_created(self):
+        for round_ in range(30):
+            name = product.unique("unborn")
+            path = f"/v1/sandboxes/{name}"
+            body = {"name": name, "pool": round_ % 2 == 0}
+            statuses = self.at_once(("POST", "/v1/sandboxes", body), *[("DELETE", path)] * 3)
+            self.assertEqual(statuses[0], 201, "whoever creates is told of a sandbox, deleted since or not")
+            there = product.http("GET", path).status == 200
+            # One winner: either a deletion found it, and it is gone, or none did, and it is there.
+            self.assertEqual(there, 200 not in statuses[1:], statuses)
+            self.assert_deleted(path)
+            again = product.http("POST", "/v1/sandboxes", body)
+            self.assertEqual(again.status, 201, "the name is free again")
+            self.assertEqual(product.http("DELETE", path).status, 200)
+
+    def test_E06_removal_while_it_is_paused_unpaused_stopped_and_started(self):
+        for verbs in (["pause"], ["pause", "unpause"], ["stop"], ["stop", "resume"], ["pause", "stop", "resume"]):
+            for _ in range(5):
+                box = self.sandbox("dev")
+                marker, _ = self.marked(box)
+                path = f"/v1/sandboxes/{box.id}"
+                *before, last = verbs
+                for verb in before:
+                    product.http("POST", f"{path}/{verb}")
+                with self.subTest(verbs):
+                    statuses = self.at_once(("POST", f"{path}/{last}"), ("DELETE", path), ("POST", f"{path}/{last}"))
+                    self.assertEqual(statuses[1], 200)
+                    self.assertEqual(product.http("GET", path).status, 404, "deleted, then back")
+                    self.assert_gone(marker)
+                    self.assert_nothing_left(box.id)
+
+    def test_E06_a_pause_in_the_middle_of_a_command(self):
+        box = self.sandbox("dev")
+        _, client = self.marked(box, 'mkfifo /go; exec -a "$1" bash -c "read line </go; exit 7"')
+        self.pause(box.id)
+        refused = box.runtime("POST", "/terminals/commands", {"executable": "/bin/true"})
+        self.assertEqual((refused.status, refused.json["code"]), (409, "INVALID_STATE"))
+        self.assertIsNone(client.poll(), "its caller waits")
+        self.assertEqual(product.http("POST", f"/v1/sandboxes/{box.id}/unpause").json["status"], "running")
+        box.sh("echo >/go")
+        self.assertEqual(client.wait(timeout=15), 7, "it goes on where it was")
 
     def test_E08_a_timeout_kills_grandchildren_too(self):
         box = self.sandbox("dev")

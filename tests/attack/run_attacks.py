@@ -13,8 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 sys.dont_write_bytecode = True
 
 MODULES = [
-    "cases_controls", "cases_probes", "cases_paths", "cases_visibility", "cases_resources", "cases_teardown",
-    "cases_files", "cases_archives",
+    "cases_controls", "cases_probes", "cases_paths", "cases_templates", "cases_visibility", "cases_resources",
+    "cases_floods", "cases_teardown", "cases_files", "cases_archives",
 ]  # fmt: skip
 
 

@@ -302,6 +302,28 @@ class Ends(AtollCase):
             self.assertEqual(codes[0], 200)
             self.assertLessEqual(set(codes), {200, 404})
 
+    def test_an_agent_that_dies_while_its_sandbox_is_deleted_or_stopped(self):
+        """Whichever comes first: what was deleted stays so, what was stopped can be started."""
+        stopped = []
+        server = self.server.server_pid()
+        for i in range(120):
+            box = self.create()
+            os.kill(self.server.agent_pid(box.id), signal.SIGKILL)
+            threading.Event().wait(i % 20 * 0.0002)  # before, while and after the server hears of it
+            reply = box.delete() if i % 2 else request("POST", box.path("/stop"))
+            self.assertEqual(reply.status, 200, reply)
+            if i % 30 == 0:
+                stopped.append(box)
+            else:
+                box.delete()
+        self.assertEqual(self.server.server_pid(), server, "the server died of it")
+        self.server.kill("server")
+        self.assertEqual({row["id"] for row in self.server.list()}, {box.id for box in stopped}, "deleted, then back")
+        for box in stopped:
+            self.assertIn(box.info()["status"], ("stopped", "failed"))
+            self.assertEqual(request("POST", box.path("/resume")).status, 200)
+            self.assertEqual(box.exec("/bin/echo", "on")["stdout"], "on\n")
+
     def test_stop_and_start_loop(self):
         box = self.create(name="loop", env={"A": "1"})
         for i in range(20):

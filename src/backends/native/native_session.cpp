@@ -1,9 +1,14 @@
 #include "backends/native/native_session.h"
 
+#include <algorithm>
+
 #include "backends/native/native_streams.h"
 
 namespace atl::native {
 namespace {
+
+// No agent keeps more of a stream.
+constexpr uint64_t kMaxKept = 9u << 20;
 
 wire::ExecRequest exec_request(const RunOptions& options) {
   wire::ExecRequest request;
@@ -57,7 +62,16 @@ Task<Result<RunResult>> NativeSession::run(RunOptions options) {
   result.duration = std::chrono::microseconds(reply->duration_us);
   result.stdout_data = std::move(reply->stdout_data);
   result.stderr_data = std::move(reply->stderr_data);
-  if (!reply->output_inline) ATOLL_CO_TRY(co_await collect_output(result));
+  if (reply->output_inline) co_return result;
+  const ProcessInfo& process = result.process;
+  uint64_t kept =
+      std::min(process.stdout_bytes, kMaxKept) + std::min(process.stderr_bytes, kMaxKept);
+  if (!options.admit_output || options.admit_output(kept)) {
+    ATOLL_CO_TRY(co_await collect_output(result));
+  } else {
+    result.stdout_lost = process.stdout_bytes;
+    result.stderr_lost = process.stderr_bytes;
+  }
   co_return result;
 }
 
