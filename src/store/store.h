@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "async/worker_thread.h"
 #include "atoll/result.h"
@@ -12,24 +13,61 @@
 
 namespace atl::store {
 
+// A JSON text that its owner understands: a key, a secret, a share.
+struct Document {
+  std::string kind;
+  std::string tenant;
+  std::string id;
+  std::string body;
+};
+
+struct EventRow {
+  int64_t seq = 0;
+  int64_t at_ms = 0;
+  std::string tenant;
+  std::string sandbox;
+  std::string type;
+  std::string data;
+};
+
 class Store {
  public:
   // Refuses a damaged database and one from a newer version; never overwrites either.
   static Result<std::unique_ptr<Store>> open(const std::string& path);
 
-  // Every sandbox's record, by id. Call before the first write.
-  Result<std::map<std::string, std::string>> load_sandboxes();
+  // These three read at once, on the caller's thread: call them before the first write.
+  Result<std::map<std::string, std::string>> load_sandboxes();  // records by id
+  Result<std::vector<Document>> load_documents(std::string_view kind);
+  Result<int64_t> last_event();  // the greatest seq ever given, even if that event is gone
+
   Task<Result<void>> put_sandbox(std::string id, std::string record);
   Task<Result<void>> erase_sandbox(std::string id);
 
+  Task<Result<void>> put_document(std::string kind, std::string tenant, std::string id,
+                                  std::string body);
+  Task<Result<void>> erase_document(std::string kind, std::string tenant, std::string id);
+
+  // The event's seq: greater than every one before, also of erased events and earlier servers.
+  Task<Result<int64_t>> append_event(int64_t at_ms, std::string tenant, std::string sandbox,
+                                     std::string type, std::string data);
+  // Oldest first.
+  Task<Result<std::vector<EventRow>>> load_events(int64_t after_seq, size_t limit);
+  Task<Result<void>> erase_events_before(int64_t at_ms);
+
  private:
-  Store(Database database, Statement put, Statement erase);
+  struct Statements {
+    Statement put_sandbox, erase_sandbox;
+    Statement put_document, erase_document;
+    Statement append_event, load_events, erase_events;
+  };
+  static Result<Statements> prepare(Database& database);
+
+  Store(Database database, Statements statements);
   Result<void> in_transaction(const std::function<void()>& jobs);
 
   // Exactly one connection: SQLite before 3.51.3 can corrupt a WAL that two connections reset.
   Database database_;
-  Statement put_;
-  Statement erase_;
+  Statements statements_;
   std::unique_ptr<async::WorkerThread> worker_;
 };
 

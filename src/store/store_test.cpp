@@ -1,0 +1,179 @@
+#include "store/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "store/schema.h"
+
+namespace atl::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/atoll-store-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    dir_ = name;
+    path_ = dir_ + "/atoll.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<Store> open() {
+    auto store = Store::open(path_);
+    EXPECT_TRUE(store) << store.error().message();
+    return store ? std::move(*store) : nullptr;
+  }
+
+  template <class T>
+  T await(Task<T> task) {
+    boost::asio::io_context io;
+    std::optional<T> result;
+    boost::asio::co_spawn(io, std::move(task),
+                          [&](std::exception_ptr, T value) { result = std::move(value); });
+    io.run();
+    return std::move(*result);
+  }
+
+  int64_t append(Store& store, int64_t at_ms, std::string type) {
+    auto seq = await(store.append_event(at_ms, "acme", "sandbox-1", std::move(type), "{}"));
+    EXPECT_TRUE(seq);
+    return seq ? *seq : -1;
+  }
+
+  std::vector<std::string> tables() {
+    auto database = Database::open(path_);
+    auto query = database->prepare("SELECT name FROM sqlite_schema ORDER BY name");
+    std::vector<std::string> names;
+    while (*query->step()) names.push_back(query->text(0));
+    return names;
+  }
+
+  std::string dir_;
+  std::string path_;
+};
+
+TEST_F(StoreTest, KeepsSandboxesAcrossServers) {
+  ASSERT_TRUE(await(open()->put_sandbox("a", "one")));
+  {
+    auto store = open();
+    ASSERT_TRUE(await(store->put_sandbox("a", "two")));
+    ASSERT_TRUE(await(store->put_sandbox("b", "three")));
+    ASSERT_TRUE(await(store->erase_sandbox("b")));
+    ASSERT_TRUE(await(store->erase_sandbox("never there")));
+  }
+  EXPECT_THAT(*open()->load_sandboxes(), ElementsAre(testing::Pair("a", "two")));
+}
+
+TEST_F(StoreTest, KeepsDocumentsByKindTenantAndId) {
+  {
+    auto store = open();
+    ASSERT_TRUE(await(store->put_document("key", "acme", "k1", "old")));
+    ASSERT_TRUE(await(store->put_document("key", "acme", "k1", "new")));
+    ASSERT_TRUE(await(store->put_document("key", "zebra", "k1", "theirs")));
+    ASSERT_TRUE(await(store->put_document("secret", "acme", "k1", "other kind")));
+    ASSERT_TRUE(await(store->put_document("key", "acme", "k2", "gone")));
+    ASSERT_TRUE(await(store->erase_document("key", "acme", "k2")));
+    ASSERT_TRUE(await(store->erase_document("key", "zebra", "k2")));
+  }
+  auto documents = open()->load_documents("key");
+  ASSERT_TRUE(documents);
+  EXPECT_THAT(*documents, ElementsAre(testing::FieldsAre("key", "acme", "k1", "new"),
+                                      testing::FieldsAre("key", "zebra", "k1", "theirs")));
+  EXPECT_THAT(*open()->load_documents("nothing"), IsEmpty());
+}
+
+TEST_F(StoreTest, KeepsBytesThatAreNotText) {
+  std::string bytes("a\0\xff\"b", 5);
+  ASSERT_TRUE(await(open()->put_document("key", "t", "id", bytes)));
+  EXPECT_EQ(open()->load_documents("key")->front().body, bytes);
+}
+
+TEST_F(StoreTest, NumbersEventsAndReadsThemInOrder) {
+  auto store = open();
+  EXPECT_EQ(*store->last_event(), 0);
+  EXPECT_EQ(append(*store, 100, "created"), 1);
+  EXPECT_EQ(append(*store, 200, "stopped"), 2);
+  EXPECT_EQ(append(*store, 300, "deleted"), 3);
+  auto events = await(store->load_events(1, 10));
+  ASSERT_TRUE(events);
+  EXPECT_THAT(*events,
+              ElementsAre(testing::FieldsAre(2, 200, "acme", "sandbox-1", "stopped", "{}"),
+                          testing::FieldsAre(3, 300, "acme", "sandbox-1", "deleted", "{}")));
+  EXPECT_THAT(*await(store->load_events(0, 2)),
+              ElementsAre(Field(&EventRow::seq, 1), Field(&EventRow::seq, 2)));
+}
+
+TEST_F(StoreTest, NeverGivesAnEventsNumberTwice) {
+  {
+    auto store = open();
+    append(*store, 100, "a");
+    append(*store, 200, "b");
+    ASSERT_TRUE(await(store->erase_events_before(201)));
+    EXPECT_THAT(*await(store->load_events(0, 10)), IsEmpty());
+  }
+  auto store = open();
+  EXPECT_EQ(*store->last_event(), 2);
+  EXPECT_EQ(append(*store, 300, "c"), 3);
+}
+
+TEST_F(StoreTest, ForgetsOnlyEventsBeforeTheTime) {
+  auto store = open();
+  append(*store, 100, "a");
+  append(*store, 200, "b");
+  ASSERT_TRUE(await(store->erase_events_before(200)));
+  EXPECT_THAT(*await(store->load_events(0, 10)), ElementsAre(Field(&EventRow::type, "b")));
+}
+
+// state_v1.db was written by the first version.
+TEST_F(StoreTest, WalksFromTheFirstVersionToTheNewest) {
+  std::filesystem::copy_file(ATOLL_SOURCE_DIR "/tests/data/state_v1.db", path_);
+  EXPECT_THAT(tables(), ElementsAre("sandboxes"));
+  {
+    auto store = open();
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(*store->load_sandboxes(),
+                ElementsAre(testing::Pair("sandbox-636c496fdd9a", HasSubstr(R"("name":"idle")")),
+                            testing::Pair("sandbox-f1a29a63d3ef", HasSubstr(R"("name":"web")"))));
+    EXPECT_EQ(append(*store, 1, "created"), 1);
+    ASSERT_TRUE(await(store->put_document("key", "t", "id", "body")));
+  }
+  std::vector<std::string> walked = tables();
+  auto database = Database::open(path_);
+  EXPECT_EQ(*schema_of(*database), newest_schema());
+  std::filesystem::remove(path_);
+  open();
+  EXPECT_EQ(walked, tables()) << "a new database has other tables than one that has come the way";
+}
+
+TEST_F(StoreTest, AStepThatFailsLeavesTheVersionBeforeIt) {
+  std::filesystem::copy_file(ATOLL_SOURCE_DIR "/tests/data/state_v1.db", path_);
+  ASSERT_TRUE(Database::open(path_)->execute("CREATE TABLE events (in_the_way)"));
+  auto refused = Store::open(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("to schema 2"));
+  EXPECT_THAT(tables(), ElementsAre("events", "sandboxes"));
+  auto database = Database::open(path_);
+  EXPECT_EQ(*schema_of(*database), 1);
+}
+
+TEST_F(StoreTest, RefusesADatabaseOfANewerProgram) {
+  ASSERT_TRUE(Database::open(path_)->execute("PRAGMA user_version = 99"));
+  auto refused = Store::open(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::NotSupported);
+  EXPECT_THAT(refused.error().message(), HasSubstr("newer Atoll (schema 99)"));
+}
+
+}  // namespace
+}  // namespace atl::store
