@@ -1,0 +1,227 @@
+#include "store/store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <filesystem>
+
+#include "store/schema.h"
+
+namespace atl::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class StoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/atoll-store-XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    dir_ = name;
+    path_ = dir_ + "/atoll.db";
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<Store> open() {
+    auto store = Store::open(path_);
+    EXPECT_TRUE(store) << store.error().message();
+    return store ? std::move(*store) : nullptr;
+  }
+
+  template <class T>
+  T await(Task<T> task) {
+    boost::asio::io_context io;
+    std::optional<T> result;
+    boost::asio::co_spawn(io, std::move(task),
+                          [&](std::exception_ptr, T value) { result = std::move(value); });
+    io.run();
+    return std::move(*result);
+  }
+
+  int64_t append(Store& store, int64_t at_ms, std::string type) {
+    if (seq_ == 0) seq_ = *store.last_event();
+    Write write;
+    write.events.push_back({++seq_, at_ms, "acme", "sandbox-1", std::move(type), "{}"});
+    EXPECT_TRUE(await(store.write(std::move(write))));
+    return seq_;
+  }
+
+  bool put_sandbox(Store& store, std::string id, std::string record) {
+    Write write;
+    write.put_sandbox = {std::move(id), std::move(record)};
+    return await(store.write(std::move(write))).has_value();
+  }
+
+  bool erase_sandbox(Store& store, std::string id) {
+    return await(store.write({.erase_sandbox = std::move(id)})).has_value();
+  }
+
+  bool put_document(Store& store, std::string kind, std::string tenant, std::string id,
+                    std::string body) {
+    Write write;
+    write.put_documents.push_back(
+        {std::move(kind), std::move(tenant), std::move(id), std::move(body)});
+    return await(store.write(std::move(write))).has_value();
+  }
+
+  bool erase_document(Store& store, std::string kind, std::string tenant, std::string id) {
+    Write write;
+    write.erase_documents.push_back({std::move(kind), std::move(tenant), std::move(id), ""});
+    return await(store.write(std::move(write))).has_value();
+  }
+
+  std::vector<std::string> tables() {
+    auto database = Database::open(path_);
+    auto query = database->prepare("SELECT name FROM sqlite_schema ORDER BY name");
+    std::vector<std::string> names;
+    while (*query->step()) names.push_back(query->text(0));
+    return names;
+  }
+
+  std::string dir_;
+  std::string path_;
+  int64_t seq_ = 0;
+};
+
+TEST_F(StoreTest, KeepsSandboxesAcrossServers) {
+  ASSERT_TRUE(put_sandbox(*open(), "a", "one"));
+  {
+    auto store = open();
+    ASSERT_TRUE(put_sandbox(*store, "a", "two"));
+    ASSERT_TRUE(put_sandbox(*store, "b", "three"));
+    ASSERT_TRUE(erase_sandbox(*store, "b"));
+    ASSERT_TRUE(erase_sandbox(*store, "never there"));
+  }
+  EXPECT_THAT(*open()->load_sandboxes(), ElementsAre(testing::Pair("a", "two")));
+}
+
+TEST_F(StoreTest, KeepsDocumentsByKindTenantAndId) {
+  {
+    auto store = open();
+    ASSERT_TRUE(put_document(*store, "key", "acme", "k1", "old"));
+    ASSERT_TRUE(put_document(*store, "key", "acme", "k1", "new"));
+    ASSERT_TRUE(put_document(*store, "key", "zebra", "k1", "theirs"));
+    ASSERT_TRUE(put_document(*store, "secret", "acme", "k1", "other kind"));
+    ASSERT_TRUE(put_document(*store, "key", "acme", "k2", "gone"));
+    ASSERT_TRUE(erase_document(*store, "key", "acme", "k2"));
+    ASSERT_TRUE(erase_document(*store, "key", "zebra", "k2"));
+  }
+  auto documents = open()->load_documents("key");
+  ASSERT_TRUE(documents);
+  EXPECT_THAT(*documents, ElementsAre(testing::FieldsAre("key", "acme", "k1", "new"),
+                                      testing::FieldsAre("key", "zebra", "k1", "theirs")));
+  EXPECT_THAT(*open()->load_documents("nothing"), IsEmpty());
+}
+
+TEST_F(StoreTest, KeepsBytesThatAreNotText) {
+  std::string bytes("a\0\xff\"b", 5);
+  ASSERT_TRUE(put_document(*open(), "key", "t", "id", bytes));
+  EXPECT_EQ(open()->load_documents("key")->front().body, bytes);
+}
+
+TEST_F(StoreTest, NumbersEventsAndReadsThemInOrder) {
+  auto store = open();
+  EXPECT_EQ(*store->last_event(), 0);
+  EXPECT_EQ(append(*store, 100, "created"), 1);
+  EXPECT_EQ(append(*store, 200, "stopped"), 2);
+  EXPECT_EQ(append(*store, 300, "deleted"), 3);
+  auto events = await(store->load_events(1, "", 10));
+  ASSERT_TRUE(events);
+  EXPECT_THAT(*events,
+              ElementsAre(testing::FieldsAre(2, 200, "acme", "sandbox-1", "stopped", "{}"),
+                          testing::FieldsAre(3, 300, "acme", "sandbox-1", "deleted", "{}")));
+  EXPECT_THAT(*await(store->load_events(0, "", 2)),
+              ElementsAre(Field(&EventRow::seq, 1), Field(&EventRow::seq, 2)));
+}
+
+TEST_F(StoreTest, ReadsTheEventsOfOneSandbox) {
+  auto store = open();
+  append(*store, 100, "created");
+  Write other;
+  other.events.push_back({++seq_, 150, "acme", "sandbox-2", "created", "{}"});
+  ASSERT_TRUE(await(store->write(std::move(other))));
+  append(*store, 200, "stopped");
+  EXPECT_THAT(*await(store->load_events(0, "sandbox-1", 10)),
+              ElementsAre(Field(&EventRow::seq, 1), Field(&EventRow::seq, 3)));
+}
+
+TEST_F(StoreTest, WritesAllOfAChangeOrNothing) {
+  auto store = open();
+  append(*store, 100, "created");
+  Write twice;
+  twice.put_sandbox = {"a", "one"};
+  twice.events.push_back({1, 200, "acme", "a", "created", "{}"});  // a number that is taken
+  EXPECT_FALSE(await(store->write(std::move(twice))));
+  EXPECT_THAT(*store->load_sandboxes(), IsEmpty());
+}
+
+TEST_F(StoreTest, NeverGivesAnEventsNumberTwice) {
+  {
+    auto store = open();
+    append(*store, 100, "a");
+    append(*store, 200, "b");
+    ASSERT_TRUE(await(store->erase_events_before(201)));
+    EXPECT_THAT(*await(store->load_events(0, "", 10)), IsEmpty());
+  }
+  auto store = open();
+  EXPECT_EQ(*store->last_event(), 2);
+  EXPECT_EQ(append(*store, 300, "c"), 3);
+}
+
+TEST_F(StoreTest, ForgetsOnlyEventsBeforeTheTime) {
+  auto store = open();
+  append(*store, 100, "a");
+  append(*store, 200, "b");
+  ASSERT_TRUE(await(store->erase_events_before(200)));
+  EXPECT_THAT(*await(store->load_events(0, "", 10)), ElementsAre(Field(&EventRow::type, "b")));
+}
+
+// state_v1.db was written by the first version.
+TEST_F(StoreTest, WalksFromTheFirstVersionToTheNewest) {
+  std::filesystem::copy_file(ATOLL_SOURCE_DIR "/tests/data/state_v1.db", path_);
+  EXPECT_THAT(tables(), ElementsAre("sandboxes"));
+  {
+    auto store = open();
+    ASSERT_NE(store, nullptr);
+    EXPECT_THAT(*store->load_sandboxes(),
+                ElementsAre(testing::Pair("sandbox-636c496fdd9a", HasSubstr(R"("name":"idle")")),
+                            testing::Pair("sandbox-f1a29a63d3ef", HasSubstr(R"("name":"web")"))));
+    EXPECT_EQ(append(*store, 1, "created"), 1);
+    ASSERT_TRUE(put_document(*store, "key", "t", "id", "body"));
+  }
+  std::vector<std::string> walked = tables();
+  auto database = Database::open(path_);
+  EXPECT_EQ(*schema_of(*database), newest_schema());
+  std::filesystem::remove(path_);
+  open();
+  EXPECT_EQ(walked, tables()) << "a new database has other tables than one that has come the way";
+}
+
+TEST_F(StoreTest, AStepThatFailsLeavesTheVersionBeforeIt) {
+  std::filesystem::copy_file(ATOLL_SOURCE_DIR "/tests/data/state_v1.db", path_);
+  ASSERT_TRUE(Database::open(path_)->execute("CREATE TABLE events (in_the_way)"));
+  auto refused = Store::open(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("to schema 2"));
+  EXPECT_THAT(tables(), ElementsAre("events", "sandboxes"));
+  auto database = Database::open(path_);
+  EXPECT_EQ(*schema_of(*database), 1);
+}
+
+TEST_F(StoreTest, RefusesADatabaseOfANewerProgram) {
+  ASSERT_TRUE(Database::open(path_)->execute("PRAGMA user_version = 99"));
+  auto refused = Store::open(path_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), ErrorCode::NotSupported);
+  EXPECT_THAT(refused.error().message(), HasSubstr("newer Atoll (schema 99)"));
+}
+
+}  // namespace
+}  // namespace atl::store
