@@ -9,20 +9,28 @@ Result<void> Keys::load() {
   for (const store::Document& document : documents) {
     auto key = auth::decode_key(document.body);
     if (!key) return fail(std::move(key).error().context("API key " + document.id));
-    ring_.add(std::move(*key));
+    ATOLL_TRY(ring_.add(std::move(*key)));
   }
   return {};
 }
 
+Result<void> Keys::add_bootstrap(const std::string& text) {
+  auth::ApiKey key{.id = "bootstrap",
+                   .tenant = "default",
+                   .name = "the installation's own",
+                   .role = auth::Role::Admin};
+  return ring_.add_verbatim(std::move(key), text);
+}
+
 Task<Result<auth::MintedKey>> Keys::create(auth::KeyRequest request, int64_t now_ms) {
-  auth::MintedKey minted = auth::mint_key(std::move(request), now_ms);
+  ATOLL_CO_ASSIGN(auth::MintedKey minted, auth::mint_key(request, now_ms));
   store::Write write;
   write.put_documents.push_back({.kind = std::string(kKind),
                                  .tenant = minted.key.tenant,
                                  .id = minted.key.id,
                                  .body = auth::encode_key(minted.key)});
   ATOLL_CO_TRY(co_await store_.write(std::move(write)));
-  ring_.add(minted.key);
+  ATOLL_CO_TRY(ring_.add(minted.key));
   co_return minted;
 }
 
@@ -36,8 +44,7 @@ Task<Result<void>> Keys::remove(std::string tenant, std::string id) {
   write.erase_documents.push_back(
       {.kind = std::string(kKind), .tenant = found->tenant, .id = id, .body = {}});
   ATOLL_CO_TRY(co_await store_.write(std::move(write)));
-  ring_.remove(id);
-  co_return Result<void>();
+  co_return ring_.remove(id);
 }
 
 }  // namespace atl::account

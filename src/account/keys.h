@@ -15,7 +15,7 @@ class Keys {
 
   Result<void> load();
   // The administrator's key that stands in a file of the installation; never stored.
-  void add_bootstrap(const std::string& text);
+  Result<void> add_bootstrap(const std::string& text);
 
   Result<KeyPtr> find(std::string_view presented, int64_t now_ms) const {
     return ring_.find(presented, now_ms);

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "http/status.h"
+#include "os/file.h"
 
 namespace atl::api {
 namespace {
@@ -11,7 +12,7 @@ Result<void> take_turn(Service& service, const Principal& who) {
   if (who.key == nullptr) return {};
   uint32_t rate = who.key->rate_per_s != 0 ? who.key->rate_per_s : service.settings.rate_per_s;
   if (rate == 0) return {};
-  return service.limiter.take(who.key->id, rate, 0, os_monotonic_ms());
+  return service.limiter.take(who.key->id, rate, 0, os::monotonic_us() / 1000);
 }
 
 struct Entry {

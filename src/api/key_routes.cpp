@@ -62,15 +62,7 @@ Result<auth::KeyRequest> read_request(const Context& context, const http::JsonDo
   ATOLL_ASSIGN(auto lifetime, reader.optional_integer("expiresInSeconds", 1, 315'360'000));
   ATOLL_TRY(reader.finish());
   request.tenant = tenant.value_or(context.who.caller.owner.tenant);
-  if (!auth::is_valid_tenant(request.tenant)) {
-    return fail(Error(ErrorCode::InvalidArgument, "a tenant is 1 to 64 of a-z, 0-9 and '-'")
-                    .with_field("tenant"));
-  }
-  if (request.name.empty() || request.name.size() > 128) {
-    return fail(
-        Error(ErrorCode::InvalidArgument, "a name has 1 to 128 bytes").with_field("name"));
-  }
-  auto known = auth::role_from(role.value_or("member"));
+  auto known = auth::parse_role(role.value_or("member"));
   if (!known) {
     return fail(Error(ErrorCode::InvalidArgument, "a role is admin, member or read-only")
                     .with_field("role"));

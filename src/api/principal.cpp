@@ -4,6 +4,7 @@
 
 #include "api/service.h"
 #include "base/base64url.h"
+#include "base/random_id.h"
 
 namespace atl::api {
 namespace {
@@ -103,7 +104,7 @@ Result<void> apply_tenant(const http::Request& request, Principal& who) {
   if (!who.is_admin()) {
     return fail(ErrorCode::PermissionDenied, "only an administrator acts for another tenant");
   }
-  if (!auth::is_valid_tenant(*tenant)) {
+  if (!is_valid_id(*tenant)) {
     return fail(Error(ErrorCode::InvalidArgument,
                       "a tenant is 1 to 64 of a-z, 0-9 and '-', and does not start with '-'")
                     .with_field("Atoll-Tenant"));

@@ -109,7 +109,7 @@ class ServerProcess {
 
   Task<Result<void>> start() {
     ATOLL_CO_TRY(keys_.load());
-    keys_.add_bootstrap(prepared_.api_key);
+    ATOLL_CO_TRY(keys_.add_bootstrap(prepared_.api_key));
     ATOLL_CO_TRY(secrets_.load());
     manager_->set_secret_source([this](const std::string& tenant, const sandbox::Spec& spec) {
       return spec.all_secrets ? secrets_.open_all(tenant) : secrets_.open(tenant, spec.secrets);
