@@ -6,6 +6,7 @@
 
 #include "api/context.h"
 #include "atoll/types.h"
+#include "base/iso_time.h"
 
 namespace atl::api {
 
@@ -13,7 +14,6 @@ boost::json::object sandbox_json(const Context& context, const sandbox::Sandbox&
 boost::json::object process_json(const ProcessInfo& process);
 boost::json::object entry_json(const FileEntry& entry);
 std::string_view name_of(Stream stream);
-std::string iso_time(int64_t milliseconds);
 
 // {"success":true,"data":...}
 std::string success(boost::json::value data);

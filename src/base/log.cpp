@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/iso_time.h"
 #include "base/json_escape.h"
 
 namespace atl {
@@ -29,11 +30,7 @@ std::string_view name_of(LogLevel level) {
 std::string timestamp() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
-  tm utc{};
-  gmtime_r(&now.tv_sec, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     now.tv_nsec / 1'000'000);
+  return iso_time(int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
 }
 
 }  // namespace

@@ -81,10 +81,7 @@ Task<Result<void>> Store::put_sandbox(std::string id, std::string record) {
   auto step = [this, id = std::move(id), record = std::move(record)]() -> Result<void> {
     put_.bind(1, id);
     put_.bind(2, record);
-    auto stepped = put_.step();
-    put_.reset();
-    if (!stepped) return fail(std::move(stepped).error());
-    return {};
+    return put_.run();
   };
   co_return co_await worker_->run(std::move(step));
 }
@@ -92,10 +89,7 @@ Task<Result<void>> Store::put_sandbox(std::string id, std::string record) {
 Task<Result<void>> Store::erase_sandbox(std::string id) {
   auto step = [this, id = std::move(id)]() -> Result<void> {
     erase_.bind(1, id);
-    auto stepped = erase_.step();
-    erase_.reset();
-    if (!stepped) return fail(std::move(stepped).error());
-    return {};
+    return erase_.run();
   };
   co_return co_await worker_->run(std::move(step));
 }
