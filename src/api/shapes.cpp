@@ -1,7 +1,6 @@
 #include "api/shapes.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
@@ -13,15 +12,6 @@ namespace atl::api {
 namespace json = boost::json;
 
 std::string_view name_of(Stream stream) { return stream == Stream::Stderr ? "stderr" : "stdout"; }
-
-std::string iso_time(int64_t milliseconds) {
-  time_t seconds = milliseconds / 1000;
-  tm utc{};
-  gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec,
-                     milliseconds % 1000);
-}
 
 std::string success(json::value data) {
   return json::serialize(json::object{{"success", true}, {"data", std::move(data)}});

@@ -6,6 +6,7 @@
 
 #include "api/context.h"
 #include "atoll/types.h"
+#include "base/iso_time.h"
 
 namespace atl::api {
 
@@ -15,7 +16,6 @@ boost::json::object driver_json(const Context& context);
 boost::json::object process_json(const ProcessInfo& process);
 boost::json::object entry_json(const FileEntry& entry);
 std::string_view name_of(Stream stream);
-std::string iso_time(int64_t milliseconds);
 
 // {"success":true,"data":...}
 std::string success(boost::json::value data);

@@ -17,6 +17,9 @@ class CutTest : public ::testing::Test {
   CutCommandLine cut(const std::vector<std::string>& words) {
     return cut_command_line(root_, words);
   }
+  std::vector<std::string> words_for(const std::vector<std::string>& words) {
+    return complete(root_, words).words;
+  }
   Command root_ = all_commands();
 };
 
@@ -43,12 +46,25 @@ TEST_F(CutTest, AnOptionsValueIsNoArgument) {
 TEST_F(CutTest, AnUnknownVerbIsNamed) { EXPECT_EQ(cut({"frob", "x"}).unknown, "frob"); }
 
 TEST_F(CutTest, CompletesVerbsOptionsAndChoices) {
-  EXPECT_THAT(complete_words(root_, {"in"}), ElementsAre("inspect"));
-  EXPECT_THAT(complete_words(root_, {"files", "m"}), ElementsAre("mkdir", "mv"));
-  EXPECT_THAT(complete_words(root_, {"create", "--mem"}), ElementsAre("--memory"));
-  EXPECT_THAT(complete_words(root_, {"create", "--profile", "s"}), ElementsAre("strict"));
-  EXPECT_THAT(complete_words(root_, {"run", "--", "l"}), IsEmpty());
-  EXPECT_THAT(complete_words(root_, {""}), Contains("exec"));
+  EXPECT_THAT(words_for({"in"}), ElementsAre("inspect"));
+  EXPECT_THAT(words_for({"files", "m"}), ElementsAre("mkdir", "mv"));
+  EXPECT_THAT(words_for({"create", "--mem"}), ElementsAre("--memory"));
+  EXPECT_THAT(words_for({"create", "--profile", "s"}), ElementsAre("strict"));
+  EXPECT_THAT(words_for({"create", "--profile=s"}), ElementsAre("--profile=strict"));
+  EXPECT_THAT(words_for({"completion", "z"}), ElementsAre("zsh"));
+  EXPECT_THAT(words_for({"completion", "zsh", ""}), IsEmpty());
+  EXPECT_THAT(words_for({"run", "--", "l"}), IsEmpty());
+  EXPECT_THAT(words_for({""}), Contains("exec"));
+}
+
+TEST_F(CutTest, CompletesLocalFilesOnlyWhereTheyFit) {
+  EXPECT_TRUE(complete(root_, {"template", "import", ""}).files);
+  EXPECT_TRUE(complete(root_, {"template", "import", "a.tar", "--data-dir", "/v"}).files);
+  EXPECT_TRUE(complete(root_, {"serve", "--data-dir=/v"}).files);
+  EXPECT_TRUE(complete(root_, {"cp", "./a"}).files);
+  EXPECT_FALSE(complete(root_, {"create", "--name", ""}).files);
+  EXPECT_FALSE(complete(root_, {"run", "--", ""}).files);
+  EXPECT_FALSE(complete(root_, {"template", "import", "a.tar", ""}).files);
 }
 
 TEST_F(CutTest, EveryVerbExplainsItself) {

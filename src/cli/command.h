@@ -25,15 +25,18 @@ using ReadValue = std::function<Result<void>(const std::string& text)>;
 using Slot =
     std::variant<bool*, std::string*, unsigned*, int*, std::vector<std::string>*, ReadValue>;
 
+// What a shell offers for a value: names that the server knows, local files, paths in a sandbox
+// ("web:/etc"), or either kind of path.
+enum class Complete : uint8_t { Nothing, Sandbox, Template, File, Remote, Target };
+
 struct Option {
   std::string flags;  // "-e,--env"
   std::string value;  // "KEY=VALUE", how help shows it; empty for a switch
   std::string help;
   Slot slot;
-  std::vector<std::string> choices = {};  // for completion and help
+  std::vector<std::string> choices = {};
+  Complete complete = Complete::Nothing;
 };
-
-enum class Complete : uint8_t { Nothing, Sandbox, File, Target };
 
 struct Argument {
   std::string name;  // "SANDBOX"
@@ -41,6 +44,7 @@ struct Argument {
   Slot slot;  // a vector takes all that are left
   bool required = true;
   Complete complete = Complete::Nothing;
+  std::vector<std::string> choices = {};
 };
 
 struct Command {
@@ -60,6 +64,9 @@ struct Command {
 // The whole tree, in the order help shows it.
 Command all_commands();
 
+// Whether it takes all the words that are left.
+bool takes_many(const Argument& argument);
+
 // The flag as messages name it: "--env" of "-e,--env".
 std::string long_name(const Option& option);
 
@@ -67,8 +74,8 @@ std::string long_name(const Option& option);
 int run_command_line(const Command& root, Globals& globals, int argc, char** argv);
 
 std::string help_text(const Command& root, const std::vector<const Command*>& path);
-// "bash", "zsh" or "fish"; empty for another shell.
-std::string completion_script(const Command& root, std::string_view shell);
+// "bash", "zsh" or "fish".
+std::string completion_script(std::string_view shell);
 
 // One for each file of verbs.
 Command run_command();

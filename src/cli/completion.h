@@ -7,7 +7,13 @@
 
 namespace atl::cli {
 
-// What could stand in place of the last word; asks the server for names where they fit.
-std::vector<std::string> complete_words(const Command& root, const std::vector<std::string>& words);
+// What could stand in place of the last word.
+struct Completion {
+  std::vector<std::string> words;
+  bool files = false;  // a local path fits too
+};
+
+// Asks the server for names where they fit.
+Completion complete(const Command& root, const std::vector<std::string>& words);
 
 }  // namespace atl::cli

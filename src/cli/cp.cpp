@@ -201,7 +201,7 @@ Command cat_command() {
   command.name = "cat";
   command.summary = "Print files of a sandbox";
   command.examples = {"atoll cat web:/etc/os-release", "atoll cat web:a.log web:b.log"};
-  command.arguments = {{"FILE", "SANDBOX:PATH", files.get(), true, Complete::Target}};
+  command.arguments = {{"FILE", "SANDBOX:PATH", files.get(), true, Complete::Remote}};
   command.run = [files](const Globals& globals) {
     std::vector<Target> targets;
     for (const std::string& file : *files) {

@@ -76,7 +76,12 @@ Command create_command() {
       "atoll create --profile strict --user nobody --idle-timeout 10m"};
   command.options = {
       {"--name", "NAME", "unique among sandboxes (default: only an id)", &request.name},
-      {"--template", "NAME", "what it starts from (default: base)", &request.template_name}};
+      {"--template",
+       "NAME",
+       "what it starts from (default: base)",
+       &request.template_name,
+       {},
+       Complete::Template}};
   for (Option& option : limit_flags(request.limits)) command.options.push_back(std::move(option));
   command.options.push_back(env_flag(request.env));
   command.options.push_back(seconds_flag("--timeout", "end it this long after its start, or never",

@@ -93,9 +93,13 @@ Command doctor_command() {
   command.summary = "Check everything that sandboxes need of this host";
   command.examples = {"sudo atoll doctor",
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
-  command.options = {
-      {"--data-dir", "DIR", "the server's (default: /var/lib/atoll)", &settings->data_dir},
-      {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
+  command.options = {{"--data-dir",
+                      "DIR",
+                      "the server's (default: /var/lib/atoll)",
+                      &settings->data_dir,
+                      {},
+                      Complete::File},
+                     {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
   command.run = [settings](const Globals& globals) {
     settings->url = globals.url;
     return run_doctor(globals, *settings);

@@ -23,7 +23,7 @@ struct PathArgument {
 };
 
 Argument path_argument(PathArgument& into) {
-  return {"PATH", "SANDBOX:PATH", &into.text, true, Complete::Target};
+  return {"PATH", "SANDBOX:PATH", &into.text, true, Complete::Remote};
 }
 
 // Checks the target before it bothers the server.
@@ -163,8 +163,8 @@ Command mv_command() {
   command.name = "mv";
   command.summary = "Rename a file or directory";
   command.examples = {"atoll files mv web:a.txt web:b.txt"};
-  command.arguments = {{"FROM", "SANDBOX:PATH", &state->from, true, Complete::Target},
-                       {"TO", "SANDBOX:PATH", &state->to, true, Complete::Target}};
+  command.arguments = {{"FROM", "SANDBOX:PATH", &state->from, true, Complete::Remote},
+                       {"TO", "SANDBOX:PATH", &state->to, true, Complete::Remote}};
   command.run = [state](const Globals& globals) {
     auto to = parse_remote(state->to);
     if (!to) return report_usage(to.error().message());
@@ -230,7 +230,7 @@ Command search_command() {
                      {"--ignore-case", "", "a and A are the same", &state->request.ignore_case},
                      {"-C,--context", "N", "lines around each match", &state->context},
                      {"--max", "N", "at most so many matches", &state->max}};
-  command.arguments = {{"WHERE", "SANDBOX:DIRECTORY", &state->where, true, Complete::Target},
+  command.arguments = {{"WHERE", "SANDBOX:DIRECTORY", &state->where, true, Complete::Remote},
                        {"PATTERN", "extended regular expression", &state->request.pattern}};
   command.run = [state](const Globals& globals) {
     return with_target(globals, state->where, [&](Client& client, const Target& at) -> Result<int> {
@@ -259,7 +259,7 @@ Command watch_command() {
   command.summary = "Print changes to files as they happen";
   command.examples = {"atoll watch web:/workspace", "atoll watch web:src --json | jq .path"};
   command.options = {{"--flat", "", "not what is further below", &state->flat}};
-  command.arguments = {{"WHERE", "SANDBOX:PATH", &state->where, true, Complete::Target}};
+  command.arguments = {{"WHERE", "SANDBOX:PATH", &state->where, true, Complete::Remote}};
   command.run = [state](const Globals& globals) {
     return with_target(globals, state->where, [&](Client& client, const Target& at) -> Result<int> {
       WatchScope scope = state->flat ? WatchScope::Directory : WatchScope::Recursive;

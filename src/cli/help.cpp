@@ -61,8 +61,7 @@ std::string usage_line(const std::vector<const Command*>& path) {
   if (!command.options.empty() && path.size() > 1) line += " [OPTIONS]";
   if (!command.commands.empty()) line += " COMMAND";
   for (const Argument& argument : command.arguments) {
-    bool many = std::holds_alternative<std::vector<std::string>*>(argument.slot);
-    std::string name = argument.name + (many ? "..." : "");
+    std::string name = argument.name + (takes_many(argument) ? "..." : "");
     line += argument.required ? " " + name : " [" + name + "]";
   }
   if (command.rest != nullptr) line += " [--] " + command.rest_name;

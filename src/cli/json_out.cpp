@@ -1,11 +1,11 @@
 #include "cli/json_out.h"
 
 #include <fmt/format.h>
-#include <time.h>
 
 #include <chrono>
 
 #include "base/file_change.h"
+#include "base/iso_time.h"
 #include "base/json_escape.h"
 
 namespace atl::cli {
@@ -121,13 +121,7 @@ std::string to_json(const TemplateInfo& info) {
 }
 
 std::string iso_time(int64_t milliseconds) {
-  if (milliseconds <= 0) return {};
-  time_t seconds = milliseconds / 1000;
-  tm parts{};
-  gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     milliseconds % 1000);
+  return milliseconds <= 0 ? std::string() : atl::iso_time(milliseconds);
 }
 
 int64_t now_ms() {

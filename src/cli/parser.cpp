@@ -51,14 +51,13 @@ bool repeats(const Slot& slot) {
          std::holds_alternative<ReadValue>(slot);
 }
 
-Result<void> check_choice(const Option& option, const std::vector<std::string>& texts) {
-  if (option.choices.empty()) return {};
+Result<void> check_choice(const std::vector<std::string>& choices,
+                          const std::vector<std::string>& texts) {
+  if (choices.empty()) return {};
   for (const std::string& text : texts) {
-    bool known =
-        std::find(option.choices.begin(), option.choices.end(), text) != option.choices.end();
-    if (known) continue;
+    if (std::find(choices.begin(), choices.end(), text) != choices.end()) continue;
     return fail(ErrorCode::InvalidArgument,
-                "'" + text + "' is not one of " + CLI::detail::join(option.choices, ", "));
+                "'" + text + "' is not one of " + CLI::detail::join(choices, ", "));
   }
   return {};
 }
@@ -69,7 +68,7 @@ void add_option(CLI::App& app, const Option& option, Failures& failures) {
     return;
   }
   CLI::callback_t take = [&option, &failures](const CLI::results_t& texts) {
-    failures.keep(long_name(option), check_choice(option, texts));
+    failures.keep(long_name(option), check_choice(option.choices, texts));
     failures.keep(long_name(option), store(option.slot, texts));
     return true;
   };
@@ -79,12 +78,13 @@ void add_option(CLI::App& app, const Option& option, Failures& failures) {
 
 void add_argument(CLI::App& app, const Argument& argument, Failures& failures) {
   CLI::callback_t take = [&argument, &failures](const CLI::results_t& texts) {
+    failures.keep(argument.name, check_choice(argument.choices, texts));
     failures.keep(argument.name, store(argument.slot, texts));
     return true;
   };
   CLI::Option* added = app.add_option(argument.name, take, argument.help);
   added->required(argument.required);
-  if (std::holds_alternative<std::vector<std::string>*>(argument.slot)) {
+  if (takes_many(argument)) {
     added->expected(argument.required ? 1 : 0, CLI::detail::expected_max_vector_size);
     added->allow_extra_args(true);  // else CLI11 takes only the first word
   }
@@ -125,6 +125,10 @@ std::string parse_failure(const CLI::ParseError& error, const CutCommandLine& cu
 
 }  // namespace
 
+bool takes_many(const Argument& argument) {
+  return std::holds_alternative<std::vector<std::string>*>(argument.slot);
+}
+
 std::string long_name(const Option& option) {
   size_t at = option.flags.find("--");
   return at == option.flags.npos ? option.flags : option.flags.substr(at);
@@ -134,7 +138,9 @@ int run_command_line(const Command& root, Globals& globals, int argc, char** arg
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "__complete") {
     words.erase(words.begin());
-    for (const std::string& word : complete_words(root, words)) print_out(word + "\n");
+    Completion found = complete(root, words);
+    for (const std::string& word : found.words) print_out(word + "\n");
+    if (found.files) print_out(":files\n");
     return 0;
   }
   CutCommandLine cut = cut_command_line(root, words);

@@ -54,8 +54,12 @@ Command run_command() {
                       "echo 'print(1)' | atoll run -i -- python3 -"};
   command.options = exec_flags(options->exec);
   CreateRequest& sandbox = options->sandbox;
-  command.options.push_back(
-      {"--template", "NAME", "what it starts from (default: base)", &sandbox.template_name});
+  command.options.push_back({"--template",
+                             "NAME",
+                             "what it starts from (default: base)",
+                             &sandbox.template_name,
+                             {},
+                             Complete::Template});
   command.options.push_back({"--profile",
                              "PROFILE",
                              "dev, or strict for no privileges at all",

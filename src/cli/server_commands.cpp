@@ -19,8 +19,18 @@ Command serve_command() {
                       "sudo atoll serve --listen none --data-dir /srv/atoll --pool 8"};
   ServeArguments& to = *arguments;
   command.options = {
-      {"--data-dir", "DIR", "what lasts (default: " + to.data_dir + ")", &to.data_dir},
-      {"--run-dir", "DIR", "its sockets (default: " + to.run_dir + ")", &to.run_dir},
+      {"--data-dir",
+       "DIR",
+       "what lasts (default: " + to.data_dir + ")",
+       &to.data_dir,
+       {},
+       Complete::File},
+      {"--run-dir",
+       "DIR",
+       "its sockets (default: " + to.run_dir + ")",
+       &to.run_dir,
+       {},
+       Complete::File},
       {"--listen", "ADDR:PORT", "beside the socket (default: " + to.listen + "), or none",
        &to.listen},
       {"--cgroup", "NAME", "control group of all sandboxes (default: atoll)", &to.cgroup},

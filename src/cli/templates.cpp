@@ -45,9 +45,13 @@ Command import_command() {
   command.name = "import";
   command.summary = "Make a template of a root filesystem's archive, on this host, as root";
   command.examples = {"sudo atoll template import rootfs.tar.zst --name base"};
-  command.options = {
-      {"--name", "NAME", "what sandboxes ask for", &options->name},
-      {"--data-dir", "DIR", "the server's (default: /var/lib/atoll)", &options->data_dir}};
+  command.options = {{"--name", "NAME", "what sandboxes ask for", &options->name},
+                     {"--data-dir",
+                      "DIR",
+                      "the server's (default: /var/lib/atoll)",
+                      &options->data_dir,
+                      {},
+                      Complete::File}};
   command.arguments = {
       {"FILE", "tar archive: plain, gzip, xz or zstd", &options->file, true, Complete::File}};
   command.run = [options](const Globals& globals) {

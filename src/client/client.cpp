@@ -197,11 +197,7 @@ Result<std::vector<Sandbox>> Client::list(const ListRequest& request) {
   if (request.offset != 0) add("offset", std::to_string(request.offset));
   ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", target, {}));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  std::vector<Sandbox> sandboxes;
-  if (const json::array* items = client::member(value, "sandboxes").if_array()) {
-    for (const json::value& item : *items) sandboxes.push_back(client::to_sandbox(item));
-  }
-  return sandboxes;
+  return client::list_of(client::member(value, "sandboxes"), client::to_sandbox);
 }
 
 Result<Sandbox> Client::get(std::string_view sandbox) {
@@ -241,11 +237,7 @@ Result<Usage> Client::usage(std::string_view sandbox) {
 Result<std::vector<TemplateInfo>> Client::templates() {
   ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", "/v1/templates", {}));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  std::vector<TemplateInfo> templates;
-  if (const json::array* items = client::member(value, "templates").if_array()) {
-    for (const json::value& item : *items) templates.push_back(client::to_template(item));
-  }
-  return templates;
+  return client::list_of(client::member(value, "templates"), client::to_template);
 }
 
 Result<SystemInfo> Client::system() {

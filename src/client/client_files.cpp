@@ -40,9 +40,7 @@ Result<DirectoryList> Client::list_files(std::string_view sandbox, std::string_v
   const json::value& data = client::unwrap(value);
   DirectoryList list;
   list.truncated = client::flag_of(data, "truncated");
-  if (const json::array* items = client::member(data, "entries").if_array()) {
-    for (const json::value& item : *items) list.entries.push_back(client::to_entry(item));
-  }
+  list.entries = client::list_of(client::member(data, "entries"), client::to_entry);
   return list;
 }
 
@@ -82,9 +80,7 @@ Result<SearchAnswer> Client::search(std::string_view sandbox, const SearchReques
   const json::value& data = client::unwrap(value);
   SearchAnswer found;
   found.truncated = client::flag_of(data, "truncated");
-  if (const json::array* items = client::member(data, "matches").if_array()) {
-    for (const json::value& item : *items) found.matches.push_back(client::to_match(item));
-  }
+  found.matches = client::list_of(client::member(data, "matches"), client::to_match);
   return found;
 }
 

@@ -82,11 +82,7 @@ Result<std::vector<ProcessInfo>> Client::processes(std::string_view sandbox) {
   ATOLL_ASSIGN(std::string answer,
                impl_->call(impl_->quick, "GET", runtime_target(sandbox, "/process"), {}));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  std::vector<ProcessInfo> processes;
-  if (const json::array* items = client::unwrap(value).if_array()) {
-    for (const json::value& item : *items) processes.push_back(client::to_process(item));
-  }
-  return processes;
+  return client::list_of(client::unwrap(value), client::to_process);
 }
 
 Result<ProcessInfo> Client::process(std::string_view sandbox, int32_t pid) {

@@ -2,9 +2,10 @@
 // client must outlive the fields of one server version.
 #pragma once
 
-#include <boost/json/fwd.hpp>
+#include <boost/json/value.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "atoll/client_types.h"
 #include "base/result.h"
@@ -29,6 +30,16 @@ SystemInfo to_system(const boost::json::value& value);
 ExecResult to_exec_result(const boost::json::value& value);
 SearchMatch to_match(const boost::json::value& value);
 Stream to_stream(std::string_view name);
+
+// Each item of an array; none where it is no array.
+template <class T>
+std::vector<T> list_of(const boost::json::value& array, T (*convert)(const boost::json::value&)) {
+  std::vector<T> list;
+  if (const boost::json::array* items = array.if_array()) {
+    for (const boost::json::value& item : *items) list.push_back(convert(item));
+  }
+  return list;
+}
 
 // "2026-11-15T05:04:41.123Z" as Unix milliseconds; 0 for anything else.
 int64_t parse_time_ms(std::string_view text);

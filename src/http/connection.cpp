@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/scope_exit.h"
+#include "http/head_writer.h"
 #include "http/peer.h"
 #include "http/status.h"
 
@@ -175,14 +176,10 @@ Task<bool> Connection::settle(RequestBody* body, ConnectionWriter* writer) {
 }
 
 Task<void> Connection::refuse(ProtocolError error) {
-  ResponseHeadOptions head;
-  Response response = error_response(error.status, code_of(error.status), error.message);
-  head.status = response.status;
-  head.length = response.body.size();
-  head.connection = "close";
-  auto text = format_response_head(head, response.headers);
+  auto text =
+      format_last_response(error_response(error.status, code_of(error.status), error.message));
   if (!text) co_return;
-  WriteParts parts{*text, response.body};
+  WriteParts parts{*text};
   // At most one attempt: a client this broken is not waited for.
   if (auto sent = socket_.try_write(parts); !sent) co_return;
   co_await close_gently();

@@ -66,6 +66,15 @@ Result<std::string> format_response_head(const ResponseHeadOptions& options,
   return out;
 }
 
+Result<std::string> format_last_response(const Response& response) {
+  ResponseHeadOptions options;
+  options.status = response.status;
+  options.length = response.body.size();
+  options.connection = "close";
+  ATOLL_ASSIGN(std::string text, format_response_head(options, response.headers));
+  return text + response.body;
+}
+
 Result<std::string> format_request_head(const RequestHeadOptions& options, const Headers& headers) {
   bool target_ok = is_field_value(options.target) && options.target.starts_with('/') &&
                    options.target.find_first_of(" \t#") == std::string_view::npos;

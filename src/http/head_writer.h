@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "http/headers.h"
+#include "http/message.h"
 
 namespace atl::http {
 
@@ -24,6 +25,9 @@ struct ResponseHeadOptions {
 // that would end its line early, as that would let its source write the rest of the response.
 Result<std::string> format_response_head(const ResponseHeadOptions& options,
                                          const Headers& headers);
+
+// Head and body of an answer after which the connection closes.
+Result<std::string> format_last_response(const Response& response);
 
 struct RequestHeadOptions {
   std::string_view method;

@@ -32,14 +32,10 @@ constexpr size_t kEndedAtOnce = 64;  // looking for them means looking at all
 
 // Sent without a Connection object, which is what there are too many of.
 void turn_away(int fd) {
-  ResponseHeadOptions head;
-  Response response = error_response(Error(ErrorCode::Unavailable, "too many connections"));
-  head.status = response.status;
-  head.length = response.body.size();
-  head.connection = "close";
-  auto text = format_response_head(head, response.headers);
+  auto text =
+      format_last_response(error_response(Error(ErrorCode::Unavailable, "too many connections")));
   if (!text) return;
-  WriteParts parts{*text, response.body};
+  WriteParts parts{*text};
   [[maybe_unused]] auto ignored = send_now(fd, parts);
 }
 

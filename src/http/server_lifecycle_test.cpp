@@ -13,19 +13,54 @@ using std::chrono::milliseconds;
 using testing::add_basic_routes;
 using testing::TestServer;
 
-TEST(ServerDeadline, SlowHeadIsAnsweredAndClosed) {
+ServerOptions with_timeout(std::chrono::milliseconds ServerOptions::*which, int limit_ms) {
   ServerOptions options;
-  options.head_timeout = milliseconds(60);
-  TestServer server(add_basic_routes, options);
+  options.*which = milliseconds(limit_ms);
+  return options;
+}
+
+// Writes until that fails.
+Task<Error> flood(ResponseWriter& writer) {
+  std::string block(1024 * 1024, 'x');
+  auto result = co_await writer.start(200, {});
+  while (result) result = co_await writer.write(block);
+  co_return result.error();
+}
+
+// "GET /wait", which is answered when the test says so.
+class HeldRequest {
+ public:
+  void add_to(Router& router) {
+    router.add("GET", "/wait", [this](Request&, ResponseWriter& writer) -> Task<void> {
+      writer.on_closed([this] { client_left_ = true; });
+      running_.set_value();
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+      while (!released_) {
+        timer.expires_after(milliseconds(1));
+        co_await timer.async_wait(boost::asio::use_awaitable);
+      }
+      co_await writer.send(Response::text("waited"));
+    });
+  }
+  void await_start() { running_.get_future().wait(); }
+  void release() { released_ = true; }
+  bool client_left() const { return client_left_; }
+
+ private:
+  std::promise<void> running_;
+  std::atomic<bool> released_ = false;
+  std::atomic<bool> client_left_ = false;
+};
+
+TEST(ServerDeadline, SlowHeadIsAnsweredAndClosed) {
+  TestServer server(add_basic_routes, with_timeout(&ServerOptions::head_timeout, 60));
   auto raw = server.connect();
   raw.send("GET /hello HTT");
   EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
 }
 
 TEST(ServerDeadline, TrickledHeadGetsNoMoreTimeForEachByte) {
-  ServerOptions options;
-  options.head_timeout = milliseconds(100);
-  TestServer server(add_basic_routes, options);
+  TestServer server(add_basic_routes, with_timeout(&ServerOptions::head_timeout, 100));
   auto raw = server.connect();
   pollfd polled{raw.fd(), POLLIN, 0};
   int bytes = 0;
@@ -35,9 +70,7 @@ TEST(ServerDeadline, TrickledHeadGetsNoMoreTimeForEachByte) {
 }
 
 TEST(ServerDeadline, IdleConnectionsAreClosedWithoutAWord) {
-  ServerOptions options;
-  options.idle_timeout = milliseconds(60);
-  TestServer server(add_basic_routes, options);
+  TestServer server(add_basic_routes, with_timeout(&ServerOptions::idle_timeout, 60));
   auto raw = server.connect();
   raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
   raw.read_until("hello");
@@ -45,47 +78,36 @@ TEST(ServerDeadline, IdleConnectionsAreClosedWithoutAWord) {
 }
 
 TEST(ServerDeadline, SilenceWithinABodyFailsTheRead) {
-  ServerOptions options;
-  options.body_timeout = milliseconds(60);
-  TestServer server(add_basic_routes, options);
+  TestServer server(add_basic_routes, with_timeout(&ServerOptions::body_timeout, 60));
   auto raw = server.connect();
   raw.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhalf");
   EXPECT_EQ(raw.read_to_end().find("200 OK"), std::string::npos);
 }
 
 TEST(ServerDeadline, ReaderThatTakesNothingIsCutOff) {
-  ServerOptions options;
-  options.write_timeout = milliseconds(60);
   std::promise<ErrorCode> outcome;
   TestServer server(
       [&](Router& router) {
         router.add("GET", "/flood", [&](Request&, ResponseWriter& writer) -> Task<void> {
-          std::string block(1024 * 1024, 'x');
-          auto result = co_await writer.start(200, {});
-          while (result) result = co_await writer.write(block);
-          outcome.set_value(result.error().code());
+          outcome.set_value((co_await flood(writer)).code());
         });
       },
-      options);
+      with_timeout(&ServerOptions::write_timeout, 60));
   auto raw = server.connect();
   raw.send("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
   EXPECT_EQ(outcome.get_future().get(), ErrorCode::Timeout);
 }
 
 TEST(ServerDeadline, SlowReaderAlsoCountsAsGone) {
-  ServerOptions options;
-  options.write_timeout = milliseconds(60);
   std::promise<void> left;
   TestServer server(
       [&](Router& router) {
         router.add("GET", "/flood", [&](Request&, ResponseWriter& writer) -> Task<void> {
           writer.on_closed([&] { left.set_value(); });
-          std::string block(1024 * 1024, 'x');
-          auto result = co_await writer.start(200, {});
-          while (result) result = co_await writer.write(block);
+          (void)co_await flood(writer);
         });
       },
-      options);
+      with_timeout(&ServerOptions::write_timeout, 60));
   auto raw = server.connect();
   raw.send("GET /flood HTTP/1.1\r\nHost: h\r\n\r\n");
   left.get_future().wait();
@@ -136,32 +158,20 @@ TEST(ServerDisconnect, CallbackRunsOnceTheBodyIsRead) {
 }
 
 TEST(ServerDisconnect, PipelinedBytesAreNotTakenForALeavingClient) {
-  std::promise<void> running;
-  std::promise<void> release;
-  std::atomic<bool> left = false;
+  HeldRequest held;
   TestServer server([&](Router& router) {
-    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
-      writer.on_closed([&] { left = true; });
-      running.set_value();
-      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
-      auto released = release.get_future();
-      while (released.wait_for(milliseconds(0)) != std::future_status::ready) {
-        timer.expires_after(milliseconds(1));
-        co_await timer.async_wait(boost::asio::use_awaitable);
-      }
-      co_await writer.send(Response::text("waited"));
-    });
+    held.add_to(router);
     add_basic_routes(router);
   });
   auto raw = server.connect();
   raw.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
-  running.get_future().wait();
+  held.await_start();
   raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n");
   server.run([] {});
-  release.set_value();
+  held.release();
   raw.read_until("waited");
   EXPECT_TRUE(raw.read_until("hello").starts_with("HTTP/1.1 200"));
-  EXPECT_FALSE(left);
+  EXPECT_FALSE(held.client_left());
 }
 
 TEST(ServerDisconnect, BodyReadFailsWhenTheClientLeavesHalfWay) {
@@ -179,19 +189,9 @@ TEST(ServerDisconnect, BodyReadFailsWhenTheClientLeavesHalfWay) {
 }
 
 TEST(ServerStop, LetsRunningRequestsFinishAndClosesIdleOnes) {
-  std::promise<void> running;
-  std::promise<void> release;
+  HeldRequest held;
   TestServer server([&](Router& router) {
-    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
-      running.set_value();
-      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
-      auto released = release.get_future();
-      while (released.wait_for(milliseconds(0)) != std::future_status::ready) {
-        timer.expires_after(milliseconds(1));
-        co_await timer.async_wait(boost::asio::use_awaitable);
-      }
-      co_await writer.send(Response::text("waited"));
-    });
+    held.add_to(router);
     add_basic_routes(router);
   });
   auto idle = server.connect();
@@ -199,10 +199,10 @@ TEST(ServerStop, LetsRunningRequestsFinishAndClosesIdleOnes) {
   idle.read_until("hello");
   auto busy = server.connect();
   busy.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
-  running.get_future().wait();
+  held.await_start();
   std::thread stopper([&] { server.stop(std::chrono::seconds(30)); });
   EXPECT_EQ(idle.read_to_end(), "");
-  release.set_value();
+  held.release();
   EXPECT_TRUE(busy.read_to_end().ends_with("waited"));
   stopper.join();
   EXPECT_EQ(server.connection_count(), 0u);

@@ -3,7 +3,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
 #include "os/fd_passing.h"
@@ -31,18 +30,15 @@ static constexpr unsigned kBuildSeconds = 20;
 }
 
 Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-    return fail_errno("socketpair");
-  UniqueFd ours(pair[0]), theirs(pair[1]);
+  ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "builder");
   if (pid == 0) {
-    ours.reset();
-    run_builder(parent, plan, cgroups, theirs.get());
+    pair.ours.reset();
+    run_builder(parent, plan, cgroups, pair.theirs.get());
   }
-  return Builder(std::move(plan), pid, std::move(ours));
+  return Builder(std::move(plan), pid, std::move(pair.ours));
 }
 
 Result<Shell> Builder::finish() {

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -53,20 +52,17 @@ int run_mke2fs(int image) {
 }  // namespace
 
 Result<Formatter> Formatter::start() {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-    return fail_errno("socketpair");
-  UniqueFd ours(pair[0]), theirs(pair[1]);
+  ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "formatter");
   if (pid == 0) {
-    int socket = fcntl(theirs.get(), F_DUPFD, 64);
+    int socket = fcntl(pair.theirs.get(), F_DUPFD, 64);
     dup2(socket, 3);
     syscall(SYS_close_range, 4, ~0u, 0);
     run_formatter(parent, 3);
   }
-  return Formatter(std::move(ours));
+  return Formatter(std::move(pair.ours));
 }
 
 Result<void> Formatter::format(int image) {

@@ -5,6 +5,13 @@
 
 namespace atl::os {
 
+Result<SocketPair> make_socket_pair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno("socketpair");
+  return SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
 Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds) {
   iovec part{const_cast<char*>(bytes.data()), bytes.size()};
   std::vector<char> control(CMSG_SPACE(fds.size() * sizeof(int)));

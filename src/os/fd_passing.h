@@ -9,6 +9,13 @@
 
 namespace atl::os {
 
+// Two ends that carry whole messages; neither survives an exec.
+struct SocketPair {
+  UniqueFd ours;
+  UniqueFd theirs;
+};
+Result<SocketPair> make_socket_pair();
+
 struct ReceivedMessage {
   std::string bytes;  // empty: the peer has closed
   std::vector<UniqueFd> fds;

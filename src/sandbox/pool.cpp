@@ -15,9 +15,22 @@ namespace asio = boost::asio;
 
 static constexpr std::chrono::milliseconds kQuiet{3};
 static constexpr int kDrainRounds = 5000;
+static constexpr std::chrono::milliseconds kShedPause{100};
 
-Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options)
-    : executor_(executor), backend_(backend), options_(options), quiet_(executor) {}
+Task<void> sleep_for(std::chrono::milliseconds time) {
+  asio::steady_timer timer(co_await asio::this_coro::executor, time);
+  (void)co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+}
+
+Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options,
+           Sleep sleep)
+    : executor_(executor),
+      backend_(backend),
+      options_(options),
+      quiet_(executor),
+      sleep_(std::move(sleep)) {
+  options_.maximum = std::max(options_.maximum, options_.target);
+}
 
 void Pool::warm(const std::string& template_name) {
   if (options_.target == 0 || draining_) return;
@@ -41,10 +54,44 @@ std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
     handle = std::move(shelf.ready.front());
     shelf.ready.pop_front();
   } else {
-    // Demand outran us: keep more from now on.
-    shelf.target = std::min(std::max(shelf.target, options_.target) * 2, options_.maximum);
+    grow(shelf);
   }
+  shelf.untouched = std::min(shelf.untouched, shelf.ready.size());
   return handle;
+}
+
+// Demand outran us: keep more from now on.
+void Pool::grow(Shelf& shelf) {
+  shelf.target = std::min(std::max(shelf.target, options_.target) * 2, options_.maximum);
+  if (shelf.target == options_.target || std::exchange(shrinking_, true)) return;
+  auto self = shared_from_this();
+  asio::co_spawn(
+      executor_, [self]() -> Task<void> { return self->shrink(); }, asio::detached);
+}
+
+// Runs only while a shelf is larger than it need be: a pool at rest costs no timer.
+Task<void> Pool::shrink() {
+  auto is_large = [this](const auto& named) { return named.second.target > options_.target; };
+  while (!draining_ && std::any_of(shelves_.begin(), shelves_.end(), is_large)) {
+    co_await sleep_(options_.idle);
+    for (auto& [name, shelf] : shelves_) {
+      if (shelf.target > options_.target) co_await shed(shelf);
+    }
+  }
+  shrinking_ = false;
+}
+
+// One after another and not all at once, so that nobody's command waits for it.
+Task<void> Pool::shed(Shelf& shelf) {
+  auto surplus = std::min<size_t>(shelf.untouched, shelf.target - options_.target);
+  shelf.target -= static_cast<uint32_t>((surplus + 1) / 2);
+  while (!draining_ && shelf.ready.size() > shelf.target) {
+    auto handle = std::move(shelf.ready.back());
+    shelf.ready.pop_back();
+    (void)co_await handle->destroy();
+    co_await sleep_(kShedPause);
+  }
+  shelf.untouched = shelf.ready.size();
 }
 
 void Pool::refill(const std::string& template_name) {

@@ -1,10 +1,12 @@
 // Blank sandboxes of each template, made ahead. Taking one is O(1); the pool refills itself behind
-// the caller's back, and grows while demand outruns it.
+// the caller's back, grows while demand outruns it, and gives back what was not needed for a while.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,11 +19,18 @@ struct PoolOptions {
   uint32_t target = 4;    // a template's ready sandboxes; 0: no pool
   uint32_t maximum = 64;  // under lasting demand
   Limits limits;          // what blank ones are made with
+  // Of the blank ones beyond `target`, half of those that nobody needed for so long go.
+  std::chrono::milliseconds idle = std::chrono::minutes(1);
 };
+
+// How time passes for the pool's shrinking.
+using Sleep = std::function<Task<void>(std::chrono::milliseconds)>;
+Task<void> sleep_for(std::chrono::milliseconds time);
 
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
-  Pool(boost::asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options);
+  Pool(boost::asio::any_io_executor executor, SandboxBackend& backend, PoolOptions options,
+       Sleep sleep = sleep_for);
 
   // Null where none is ready. Does not refill: the caller says so when its own work is done.
   std::shared_ptr<SandboxHandle> take(const std::string& template_name);
@@ -40,12 +49,15 @@ class Pool : public std::enable_shared_from_this<Pool> {
   struct Shelf {
     std::deque<std::shared_ptr<SandboxHandle>> ready;
     uint32_t target = 0;
-    uint32_t misses = 0;
+    size_t untouched = 0;  // the fewest that were ready since the last look
     bool refilling = false;
     bool refill_due = false;
     int failures = 0;
   };
+  void grow(Shelf& shelf);
   Task<void> fill(std::string template_name);
+  Task<void> shrink();
+  Task<void> shed(Shelf& shelf);
   Task<void> refills_ended();
 
   boost::asio::any_io_executor executor_;
@@ -53,6 +65,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   PoolOptions options_;
   boost::asio::steady_timer quiet_;
   std::map<std::string, Shelf> shelves_;
+  Sleep sleep_;
+  bool shrinking_ = false;
   bool draining_ = false;
 };
 

@@ -103,7 +103,7 @@ class ServerProcess {
     ending_ = true;
     co_await server_.stop(5s);
     co_await manager_->shut_down(arguments_.on_exit == "stop");
-    (void)co_await launcher_->call<wire::LauncherDone>(wire::ShutdownRequest{});
+    (void)co_await launcher_->tell(wire::ShutdownRequest{});
     io_.stop();
   }
 

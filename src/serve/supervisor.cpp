@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "launcher/config.h"
+#include "os/fd_passing.h"
 #include "os/parent_death.h"
 #include "serve/defaults.h"
 #include "serve/server_process.h"
@@ -50,10 +51,8 @@ std::vector<UniqueFd> copies(const std::vector<UniqueFd>& fds) {
 
 Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prepared,
                             bool announce) {
-  int pair[2];
-  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
-    return fail_errno("socketpair");
-  UniqueFd launcher_end(pair[0]), server_end(pair[1]);
+  ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
+  auto [launcher_end, server_end] = std::move(pair);
   int buffer = 1 << 20;
   setsockopt(launcher_end.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
   Family family;

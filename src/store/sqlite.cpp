@@ -26,6 +26,13 @@ Result<bool> Statement::step() {
   return fail(sqlite_error(sqlite3_db_handle(statement_.get()), code, "database"));
 }
 
+Result<void> Statement::run() {
+  auto stepped = step();
+  reset();
+  if (!stepped) return fail(std::move(stepped).error());
+  return {};
+}
+
 std::string Statement::text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_.get(), column);
   int size = sqlite3_column_bytes(statement_.get(), column);

@@ -21,6 +21,8 @@ class Statement {
   void bind(int index, int64_t value);
   // True while there are rows.
   Result<bool> step();
+  // One without rows, to its end; it can be bound again.
+  Result<void> run();
   std::string text(int column) const;
   int64_t integer(int column) const;
   void reset();

@@ -43,42 +43,28 @@ Task<Result<void>> AgentLink::wait_writable() {
   co_return Result<void>();
 }
 
-Task<Result<void>> AgentLink::write(std::string bytes) {
-  size_t sent = 0;
-  while (sent < bytes.size()) {
-    if (!socket_.is_open()) co_return fail(agent_gone());
-    ssize_t size = ::send(socket_.native_handle(), bytes.data() + sent, bytes.size() - sent,
-                          MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (size >= 0) {
-      sent += static_cast<size_t>(size);
-    } else if (errno == EAGAIN) {
-      ATOLL_CO_TRY(co_await wait_writable());
-    } else if (errno != EINTR) {
-      co_return fail(agent_gone());
-    }
-  }
-  co_return Result<void>();
-}
+Task<Result<void>> AgentLink::write(std::string bytes) { co_return co_await write_all(bytes, {}); }
 
 Task<Result<void>> AgentLink::send_payload(wire::AgentType type, std::string_view payload) {
   std::string header;
   wire::append_header(
       header, {.size = static_cast<uint32_t>(payload.size()), .type = static_cast<uint16_t>(type)});
-  size_t sent = 0;
-  size_t total = header.size() + payload.size();
-  while (sent < total) {
+  co_return co_await write_all(header, payload);
+}
+
+Task<Result<void>> AgentLink::write_all(std::string_view first, std::string_view second) {
+  while (!first.empty() || !second.empty()) {
     if (!socket_.is_open()) co_return fail(agent_gone());
-    size_t skip_header = std::min(sent, header.size());
-    size_t skip_payload = sent - skip_header;
-    iovec parts[] = {
-        {header.data() + skip_header, header.size() - skip_header},
-        {const_cast<char*>(payload.data()) + skip_payload, payload.size() - skip_payload}};
+    iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
+                     {const_cast<char*>(second.data()), second.size()}};
     msghdr message{};
     message.msg_iov = parts;
     message.msg_iovlen = 2;
     ssize_t size = sendmsg(socket_.native_handle(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (size >= 0) {
-      sent += static_cast<size_t>(size);
+      size_t of_first = std::min(static_cast<size_t>(size), first.size());
+      first.remove_prefix(of_first);
+      second.remove_prefix(static_cast<size_t>(size) - of_first);
     } else if (errno == EAGAIN) {
       ATOLL_CO_TRY(co_await wait_writable());
     } else if (errno != EINTR) {

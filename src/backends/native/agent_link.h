@@ -51,6 +51,7 @@ class AgentLink {
   void shrink() { in_.shrink(); }
 
  private:
+  Task<Result<void>> write_all(std::string_view first, std::string_view second);
   Task<Result<void>> wait_writable();
   Task<Result<void>> fill();
 

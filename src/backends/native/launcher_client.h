@@ -22,6 +22,13 @@ class LauncherClient : public RequestChannel, public std::enable_shared_from_thi
   // The launcher is gone: nothing can be built or destroyed any more.
   void on_lost(std::function<void()> callback) { lost_ = std::move(callback); }
 
+  // For what is answered with Done.
+  template <class Request>
+  Task<Result<void>> tell(Request request, ReplyLimit limit = kReplyLimit) {
+    ATOLL_CO_TRY(co_await call<wire::LauncherDone>(std::move(request), limit));
+    co_return Result<void>();
+  }
+
  private:
   Task<Result<void>> send(std::string bytes) override;
   Task<void> read_loop();

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/random_id.h"
-#include "base/scope_exit.h"
 #include "image/template.h"
 
 namespace atl::native {
@@ -35,9 +34,7 @@ Task<Result<void>> NativeBackend::start() {
 
 Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
   wire::ReserveRequest request{.slots = slots};
-  auto done = co_await launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return launcher_->tell(std::move(request));
 }
 
 Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
@@ -58,20 +55,8 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::create(CreateInput i
                        .with_field("sessionKey"));
   }
   std::string key = input.session_key;
-  for (;;) {
-    auto live = live_.find(key);
-    if (live != live_.end()) co_return live->second;
-    auto busy = under_way_.find(key);
-    if (busy == under_way_.end()) break;
-    auto turn = std::make_shared<async::OneShot<bool>>();
-    busy->second.push_back(turn);
-    co_await turn->wait();
-  }
-  under_way_[key];
-  ScopeExit wake([this, key] {
-    for (auto& waiter : under_way_[key]) waiter->set(true);
-    under_way_.erase(key);
-  });
+  auto turn = co_await under_way_.take(key);
+  if (auto live = live_.find(key); live != live_.end()) co_return live->second;
   auto slot = input.existing_metadata.find("slot");
   bool found = slot != input.existing_metadata.end() && found_slots_.contains(slot->second);
   if (input.reattach_only && !found) {
@@ -120,18 +105,8 @@ Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
         Error(ErrorCode::InvalidArgument, "a template key is 1 to 64 of a-z, 0-9 and '-'")
             .with_field("templateKey"));
   }
-  std::string key = "template/" + input.template_key;
-  while (under_way_.contains(key)) {
-    auto turn = std::make_shared<async::OneShot<bool>>();
-    under_way_[key].push_back(turn);
-    co_await turn->wait();
-  }
+  auto turn = co_await under_way_.take("template/" + input.template_key);
   if (layers_of(input.template_key)) co_return PrewarmResult{.reused = true};
-  under_way_[key];
-  ScopeExit wake([this, key] {
-    for (auto& waiter : under_way_[key]) waiter->set(true);
-    under_way_.erase(key);
-  });
   co_return co_await capture_template(std::move(input));
 }
 
@@ -166,8 +141,7 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   ATOLL_CO_TRY(co_await handle->dispose());
   wire::PublishRequest publish{.sandbox = create_input.session_key,
                                .layer = random_id("layer-", 24)};
-  auto published = co_await launcher_->call<wire::LauncherDone>(publish, kNoReplyLimit);
-  if (!published) co_return fail(std::move(published).error());
+  ATOLL_CO_TRY(co_await launcher_->tell(publish, kNoReplyLimit));
   image::Template manifest = base;
   manifest.name = input.template_key;
   manifest.layers.push_back(publish.layer);
@@ -178,16 +152,13 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
 
 Task<Result<void>> NativeBackend::discard(std::string session_key) {
   wire::DiscardRequest request{.sandbox = std::move(session_key)};
-  auto done = co_await launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return launcher_->tell(std::move(request));
 }
 
 Task<Result<void>> NativeBackend::reclaim(std::function<bool(const std::string& key)> known) {
   for (const std::string& slot : std::exchange(found_slots_, {})) {
     wire::DestroyRequest request{.slot = slot, .sandbox = ""};
-    auto done = co_await launcher_->call<wire::LauncherDone>(request);
-    if (!done) co_return fail(std::move(done).error());
+    ATOLL_CO_TRY(co_await launcher_->tell(std::move(request)));
   }
   for (const std::string& sandbox : std::exchange(found_sandboxes_, {})) {
     if (known(sandbox)) continue;
@@ -227,23 +198,18 @@ Task<Result<void>> NativeHandle::ready() {
 Task<Result<void>> NativeHandle::configure(CreateInput input) {
   input.session_key = session_->id();
   ATOLL_CO_ASSIGN(auto control, co_await session_->control());
-  auto done = co_await control->call<wire::Done>(configuration(input));
-  if (!done) co_return fail(std::move(done).error());
+  ATOLL_CO_TRY(co_await control->call<wire::Done>(configuration(input)));
   co_return Result<void>();
 }
 
 Task<Result<void>> NativeHandle::set_limits(Limits limits) {
   wire::LimitsRequest request{.slot = slot_, .limits = limits};
-  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<void>> NativeHandle::set_frozen(bool frozen) {
   wire::FreezeRequest request{.slot = slot_, .frozen = frozen};
-  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<Usage>> NativeHandle::usage() {
@@ -256,17 +222,13 @@ Task<Result<Usage>> NativeHandle::usage() {
 Task<Result<void>> NativeHandle::dispose() {
   wire::StopRequest request{.slot = slot_};
   backend_.forget(session_->id());
-  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<void>> NativeHandle::destroy() {
   wire::DestroyRequest request{.slot = slot_, .sandbox = session_->id()};
   backend_.forget(session_->id());
-  auto done = co_await backend_.launcher_->call<wire::LauncherDone>(request);
-  if (!done) co_return fail(std::move(done).error());
-  co_return Result<void>();
+  return backend_.launcher_->tell(std::move(request));
 }
 
 }  // namespace atl::native

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "async/keyed_turns.h"
 #include "atoll/sandbox_backend.h"
 #include "backends/native/launcher_client.h"
 #include "backends/native/native_session.h"
@@ -41,7 +42,6 @@ class NativeBackend : public SandboxBackend {
  private:
   friend class NativeHandle;
   using HandlePtr = std::shared_ptr<class NativeHandle>;
-  using Waiters = std::vector<std::shared_ptr<async::OneShot<bool>>>;
 
   Task<Result<HandlePtr>> build(CreateInput input);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
@@ -55,9 +55,9 @@ class NativeBackend : public SandboxBackend {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<LauncherClient> launcher_;
   NativeOptions options_;
-  std::map<std::string, HandlePtr> live_;     // by session key
-  std::map<std::string, Waiters> under_way_;  // creations and prewarms, by key
-  std::set<std::string> found_slots_;         // alive at start and not claimed yet
+  std::map<std::string, HandlePtr> live_;  // by session key
+  async::KeyedTurns under_way_;            // creations and prewarms
+  std::set<std::string> found_slots_;      // alive at start and not claimed yet
   std::vector<std::string> found_sandboxes_;
   std::vector<std::string> degraded_;
   std::function<void(EndedSandbox)> ended_;

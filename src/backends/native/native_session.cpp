@@ -22,6 +22,13 @@ wire::ExecRequest exec_request(const RunOptions& options) {
   return request;
 }
 
+wire::FileRequest file_request(wire::FileOp op, std::string path) {
+  wire::FileRequest request;
+  request.op = op;
+  request.path = std::move(path);
+  return request;
+}
+
 }  // namespace
 
 NativeSession::NativeSession(boost::asio::any_io_executor executor, std::string id,
@@ -55,14 +62,13 @@ std::string NativeSession::resolve_path(std::string_view path) const {
 Task<Result<RunResult>> NativeSession::run(RunOptions options) {
   wire::ExecRequest request = exec_request(options);
   request.wait = true;
-  auto reply = co_await call<wire::ExecReply>(std::move(request), kNoReplyLimit);
-  if (!reply) co_return fail(std::move(reply).error());
+  ATOLL_CO_ASSIGN(auto reply, co_await call<wire::ExecReply>(std::move(request), kNoReplyLimit));
   RunResult result;
-  result.process = std::move(reply->process);
-  result.duration = std::chrono::microseconds(reply->duration_us);
-  result.stdout_data = std::move(reply->stdout_data);
-  result.stderr_data = std::move(reply->stderr_data);
-  if (reply->output_inline) co_return result;
+  result.process = std::move(reply.process);
+  result.duration = std::chrono::microseconds(reply.duration_us);
+  result.stdout_data = std::move(reply.stdout_data);
+  result.stderr_data = std::move(reply.stderr_data);
+  if (reply.output_inline) co_return result;
   const ProcessInfo& process = result.process;
   uint64_t kept =
       std::min(process.stdout_bytes, kMaxKept) + std::min(process.stderr_bytes, kMaxKept);
@@ -102,9 +108,8 @@ Task<Result<ProcessInfo>> NativeSession::spawn(SpawnOptions options) {
   request.pty = options.pty;
   request.cols = options.cols;
   request.rows = options.rows;
-  auto reply = co_await call<wire::ExecReply>(std::move(request));
-  if (!reply) co_return fail(std::move(reply).error());
-  co_return std::move(reply->process);
+  ATOLL_CO_ASSIGN(auto reply, co_await call<wire::ExecReply>(std::move(request)));
+  co_return std::move(reply.process);
 }
 
 Task<Result<std::unique_ptr<ProcessStream>>> NativeSession::attach(int32_t pid,
@@ -123,30 +128,26 @@ Task<Result<std::unique_ptr<ProcessStream>>> NativeSession::attach(int32_t pid,
 }
 
 Task<Result<std::vector<ProcessInfo>>> NativeSession::processes() {
-  auto reply = co_await call<wire::ProcessList>(wire::ProcessListRequest{});
-  if (!reply) co_return fail(std::move(reply).error());
-  co_return std::move(reply->processes);
+  ATOLL_CO_ASSIGN(auto reply, co_await call<wire::ProcessList>(wire::ProcessListRequest{}));
+  co_return std::move(reply.processes);
 }
 
 Task<Result<ProcessInfo>> NativeSession::process(int32_t pid) {
   wire::ProcessListRequest request{.pid = pid};
-  auto reply = co_await call<wire::ProcessList>(request);
-  if (!reply) co_return fail(std::move(reply).error());
-  if (reply->processes.empty()) co_return fail(ErrorCode::NotFound, "no such process");
-  co_return std::move(reply->processes.front());
+  ATOLL_CO_ASSIGN(auto reply, co_await call<wire::ProcessList>(request));
+  if (reply.processes.empty()) co_return fail(ErrorCode::NotFound, "no such process");
+  co_return std::move(reply.processes.front());
 }
 
 Task<Result<ProcessInfo>> NativeSession::wait(int32_t pid) {
   wire::WaitRequest request{.pid = pid};
-  auto reply = co_await call<wire::WaitReply>(request, kNoReplyLimit);
-  if (!reply) co_return fail(std::move(reply).error());
-  co_return std::move(reply->process);
+  ATOLL_CO_ASSIGN(auto reply, co_await call<wire::WaitReply>(request, kNoReplyLimit));
+  co_return std::move(reply.process);
 }
 
 Task<Result<void>> NativeSession::signal(int32_t pid, int signal, bool tree) {
   wire::SignalRequest request{.pid = pid, .signal = signal, .tree = tree};
-  auto reply = co_await call<wire::Done>(request);
-  if (!reply) co_return fail(std::move(reply).error());
+  ATOLL_CO_TRY(co_await call<wire::Done>(request));
   co_return Result<void>();
 }
 
@@ -165,9 +166,7 @@ Task<Result<void>> NativeSession::simple_file_operation(wire::FileRequest reques
 
 Task<Result<std::unique_ptr<FileReader>>> NativeSession::read_file(std::string path,
                                                                    ReadOptions options) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Read;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Read, std::move(path));
   request.user = options.user;
   request.offset = options.offset;
   request.limit = options.limit;
@@ -184,10 +183,8 @@ Task<Result<std::unique_ptr<FileReader>>> NativeSession::read_file(std::string p
 }
 
 Task<Result<std::unique_ptr<FileReader>>> NativeSession::read_tree(std::string path) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::ReadTree;
-  request.path = std::move(path);
-  ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
+  ATOLL_CO_ASSIGN(auto link,
+                  co_await open_file_link(file_request(wire::FileOp::ReadTree, std::move(path))));
   ATOLL_CO_ASSIGN(auto head, co_await link->expect<wire::FileReply>());
   co_return std::make_unique<NativeFileReader>(std::move(link), std::move(head.entry),
                                                std::nullopt);
@@ -195,9 +192,7 @@ Task<Result<std::unique_ptr<FileReader>>> NativeSession::read_tree(std::string p
 
 Task<Result<std::unique_ptr<FileWriter>>> NativeSession::write_file(std::string path,
                                                                     WriteOptions options) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Write;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Write, std::move(path));
   request.user = options.user;
   request.mode = options.mode;
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
@@ -205,17 +200,13 @@ Task<Result<std::unique_ptr<FileWriter>>> NativeSession::write_file(std::string 
 }
 
 Task<Result<std::unique_ptr<FileWriter>>> NativeSession::write_tree(std::string path) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::WriteTree;
-  request.path = std::move(path);
-  ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
+  ATOLL_CO_ASSIGN(auto link,
+                  co_await open_file_link(file_request(wire::FileOp::WriteTree, std::move(path))));
   co_return std::make_unique<NativeFileWriter>(std::move(link), NativeFileWriter::Kind::Tree);
 }
 
 Task<Result<FileEntry>> NativeSession::stat(std::string path) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Stat;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Stat, std::move(path));
   request.follow = false;
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
   ATOLL_CO_ASSIGN(auto reply, co_await link->expect<wire::FileEntries>());
@@ -231,9 +222,7 @@ Task<Result<bool>> NativeSession::exists(std::string path) {
 }
 
 Task<Result<FileList>> NativeSession::list(std::string path, ListOptions options) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::List;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::List, std::move(path));
   request.recursive = options.recursive;
   request.hidden = options.hidden;
   request.limit = options.limit;
@@ -249,34 +238,26 @@ Task<Result<FileList>> NativeSession::list(std::string path, ListOptions options
 }
 
 Task<Result<void>> NativeSession::make_directory(std::string path, bool recursive) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Mkdir;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Mkdir, std::move(path));
   request.recursive = recursive;
   return simple_file_operation(std::move(request));
 }
 
 Task<Result<void>> NativeSession::move(std::string from, std::string to) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Move;
-  request.path = std::move(from);
+  wire::FileRequest request = file_request(wire::FileOp::Move, std::move(from));
   request.target = std::move(to);
   return simple_file_operation(std::move(request));
 }
 
 Task<Result<void>> NativeSession::remove_path(std::string path, RemoveOptions options) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Remove;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Remove, std::move(path));
   request.force = options.force;
   request.recursive = options.recursive;
   return simple_file_operation(std::move(request));
 }
 
 Task<Result<SearchResult>> NativeSession::search(SearchOptions options) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Search;
-  request.path = options.path;
+  wire::FileRequest request = file_request(wire::FileOp::Search, options.path);
   request.pattern = options.pattern;
   request.target = options.glob;
   request.limit = options.max_results;
@@ -297,9 +278,7 @@ Task<Result<SearchResult>> NativeSession::search(SearchOptions options) {
 }
 
 Task<Result<std::unique_ptr<FileWatcher>>> NativeSession::watch(std::string path, bool recursive) {
-  wire::FileRequest request;
-  request.op = wire::FileOp::Watch;
-  request.path = std::move(path);
+  wire::FileRequest request = file_request(wire::FileOp::Watch, std::move(path));
   request.recursive = recursive;
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
   ATOLL_CO_TRY(co_await link->expect<wire::Done>());
