@@ -18,9 +18,13 @@ http::WebSocketOptions attach_socket_options() {
   return options;
 }
 
-Task<void> AttachSocket::run() {
+Task<void> AttachSocket::run(Greeting greeting) {
   auto executor = co_await boost::asio::this_coro::executor;
   auto self = shared_from_this();
+  if (greeting == Greeting::InputOffset) {
+    json::object offset{{"type", "input"}, {"bytes", stream_->input_bytes()}};
+    (void)co_await socket_->send_text(json::serialize(offset));
+  }
   boost::asio::co_spawn(
       executor, [self]() -> Task<void> { return self->pump_input(); }, boost::asio::detached);
   auto done = co_await pump_output();

@@ -19,8 +19,9 @@ class AttachSocket : public std::enable_shared_from_this<AttachSocket> {
         session_(std::move(session)),
         pid_(pid) {}
 
+  enum class Greeting { None, InputOffset };
   // Until the process ends or the client goes; the process lives on.
-  Task<void> run();
+  Task<void> run(Greeting greeting = Greeting::None);
 
  private:
   Task<void> pump_input();
