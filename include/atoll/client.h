@@ -158,7 +158,8 @@ class Client {
   Result<void> kill(std::string_view sandbox, int32_t pid, std::string_view signal = "SIGKILL",
                     KillScope scope = KillScope::Tree);
   Result<Attachment> attach(std::string_view sandbox, int32_t pid,
-                            const OutputOffsets& offsets = OutputOffsets());
+                            const OutputOffsets& offsets = OutputOffsets(),
+                            AttachInput input = AttachInput::Share);
   Result<OutputReader> output(std::string_view sandbox, int32_t pid, const OutputRequest& request);
   Result<LogReader> logs(std::string_view sandbox, int32_t pid,
                          const LogRequest& request = LogRequest());

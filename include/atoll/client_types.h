@@ -141,6 +141,7 @@ struct ProcessEvent {
     Output,
     Lost,
     Refused,  // something sent to the process did not reach it; `data` says why
+    Input,    // after AttachInput::Resume: the process has got `bytes` of input, go on from there
     Exited,
   };
   Kind kind = Kind::Output;
@@ -148,8 +149,14 @@ struct ProcessEvent {
   std::string data;       // Output, Refused
   uint64_t offset = 0;    // Output and Lost, where known
   uint64_t lost = 0;      // Lost: that many bytes are gone
+  uint64_t bytes = 0;     // Output: as the process wrote it. Input
   std::string timestamp;  // from LogReader
   ProcessInfo process;    // Exited
+};
+
+enum class AttachInput {
+  Share,   // beside whoever else gives the process input
+  Resume,  // instead of them: what they sent and the process has not got is dropped
 };
 
 struct OutputOffsets {

@@ -61,6 +61,9 @@ struct AttachOptions {
   bool follow = true;  // else only what is kept now
   uint64_t stdout_offset = 0;
   uint64_t stderr_offset = 0;
+  // Input that others have sent and the process has not got is dropped, and theirs from now on:
+  // for a client that goes on after its connection broke.
+  bool take_input = false;
 };
 
 // One client of one process. A reader that does not read makes the process wait. Dropping it
@@ -68,6 +71,9 @@ struct AttachOptions {
 class ProcessStream {
  public:
   virtual ~ProcessStream() = default;
+
+  // How much input the process had got when this was attached.
+  virtual uint64_t input_bytes() const = 0;
   // The next event; after Exited there is none.
   virtual Task<Result<OutputEvent>> next() = 0;
   virtual Task<Result<void>> write_input(std::string bytes) = 0;

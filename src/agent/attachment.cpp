@@ -23,7 +23,8 @@ Attachment::Attachment(Agent& agent, UniqueFd fd, wire::FrameBuffer pending,
                 process_->stderr_pipe.log.end()}},
       follow_(request.follow),
       input_watcher_(*this) {
-  send(0, wire::AttachReady{.process = process_->info});
+  if (request.take_input) process_->take_input(this);
+  send(0, wire::AttachReady{.process = process_->info, .input_bytes = process_->input_bytes});
   process_->observe(this);
   pump();
 }
@@ -126,6 +127,7 @@ void Attachment::on_frame(const wire::Frame& frame) {
     case wire::AgentType::Input:
       return write_input(frame.payload);
     case wire::AgentType::InputEnd:
+      if (input_taken_) return;
       input_end_ = true;
       return flush_input();
     case wire::AgentType::Resize: {
@@ -141,8 +143,16 @@ void Attachment::on_frame(const wire::Frame& frame) {
 }
 
 void Attachment::write_input(std::string_view bytes) {
+  if (input_taken_) return;
   input_.append(bytes);
   flush_input();
+}
+
+void Attachment::on_input_taken() {
+  unwatch_input();
+  input_taken_ = true;
+  input_.clear();
+  set_read_paused(false);
 }
 
 void Attachment::flush_input() {
@@ -155,6 +165,7 @@ void Attachment::flush_input() {
     if (size < 0 && errno == EAGAIN) break;
     written = size < 0 ? input_.size() : written + static_cast<size_t>(size);
   }
+  process_->input_bytes += written;
   input_.erase(0, written);
   if (!input_.empty()) watch_input(fd);
   set_read_paused(input_.size() >= kMaxInput);

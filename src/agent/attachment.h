@@ -16,6 +16,7 @@ class Attachment : public Connection, public ProcessObserver {
 
   void on_output() override { pump(); }
   void on_exit() override { pump(); }
+  void on_input_taken() override;
   uint64_t backlog() const override;
 
  protected:
@@ -60,6 +61,7 @@ class Attachment : public Connection, public ProcessObserver {
   bool finished_ = false;
   std::string input_;
   bool input_end_ = false;
+  bool input_taken_ = false;
   int watched_input_ = -1;
   InputWatcher input_watcher_;
 };

@@ -89,6 +89,12 @@ void Process::output_arrived() {
   update_flow();
 }
 
+void Process::take_input(const ProcessObserver* owner) {
+  for (ProcessObserver* observer : observers_) {
+    if (observer != owner) observer->on_input_taken();
+  }
+}
+
 void Process::update_flow() {
   uint64_t worst = 0;
   for (ProcessObserver* observer : observers_) worst = std::max(worst, observer->backlog());

@@ -56,6 +56,8 @@ class ProcessObserver {
   virtual void on_exit() = 0;
   // How far behind the newest byte this observer may still need bytes kept; 0 when caught up.
   virtual uint64_t backlog() const = 0;
+  // Somebody else gives the process its input from now on.
+  virtual void on_input_taken() {}
 };
 
 class Process {
@@ -74,12 +76,14 @@ class Process {
 
   void output_arrived();
   void update_flow();
+  void take_input(const ProcessObserver* owner);
   void ended(int status, uint64_t cpu_us);
 
   ProcessInfo info;
   OutputPipe stdout_pipe;  // the terminal, for a process with one
   OutputPipe stderr_pipe;
-  UniqueFd stdin_fd;  // a second descriptor of the terminal, for a process with one
+  UniqueFd stdin_fd;         // a second descriptor of the terminal, for a process with one
+  uint64_t input_bytes = 0;  // written there, or dropped because nobody reads
   std::unique_ptr<ExecCgroup> cgroup;
   std::unique_ptr<Launch> launch;    // until the command has execed
   std::optional<Error> start_error;  // it ended because it could not be started

@@ -9,6 +9,14 @@ namespace atl::api {
 
 namespace json = boost::json;
 
+Task<void> AttachSocket::run(std::unique_ptr<ProcessStream> stream, Greeting greeting) {
+  if (greeting == Greeting::InputOffset) {
+    json::object offset{{"type", "input"}, {"bytes", stream->input_bytes()}};
+    (void)co_await socket().send_text(json::serialize(offset));
+  }
+  co_await pump(std::move(stream));
+}
+
 Task<Result<void>> AttachSocket::send_event(const OutputEvent& event) {
   switch (event.kind) {
     case OutputEvent::Kind::Data:

@@ -11,7 +11,9 @@ class AttachSocket : public ProcessSocket {
                int32_t pid)
       : ProcessSocket(std::move(socket)), session_(std::move(session)), pid_(pid) {}
 
-  using ProcessSocket::pump;
+  enum class Greeting { None, InputOffset };
+  // Until the process ends or the client goes; the process lives on.
+  Task<void> run(std::unique_ptr<ProcessStream> stream, Greeting greeting = Greeting::None);
 
  private:
   Task<Result<void>> send_event(const OutputEvent& event) override;

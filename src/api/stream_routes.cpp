@@ -27,7 +27,8 @@ Result<AttachOptions> attach_options(const http::Request& request, bool follow_b
 std::string event_data(const OutputEvent& event) {
   std::string data = R"({"data":)";
   append_json_string(data, event.data);
-  data += ",\"offset\":" + std::to_string(event.offset) + ",\"timestamp\":\"" +
+  data += ",\"offset\":" + std::to_string(event.offset) +
+          ",\"bytes\":" + std::to_string(event.data.size()) + ",\"timestamp\":\"" +
           iso_time(sandbox::wall_clock_ms()) + "\"}";
   return data;
 }
@@ -89,11 +90,14 @@ Task<Result<void>> output(Context& context, http::Request& request, http::Respon
 Task<Result<void>> attach(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(int32_t pid, pid_of(request));
   ATOLL_CO_ASSIGN(AttachOptions options, attach_options(request, true));
+  ATOLL_CO_ASSIGN(options.take_input, request.query.flag("resumeInput"));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
   auto bridge = std::make_shared<AttachSocket>(std::move(socket), target.session, pid);
-  co_await bridge->pump(std::move(stream));
+  co_await bridge->run(std::move(stream), options.take_input
+                                              ? AttachSocket::Greeting::InputOffset
+                                              : AttachSocket::Greeting::None);
   co_return Result<void>();
 }
 

@@ -8,7 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/input_history.h"
 #include "cli/raw_terminal.h"
+#include "cli/reattach.h"
 #include "cli/terminal.h"
 
 namespace atl::cli {
@@ -21,7 +23,6 @@ constexpr size_t kInputChunk = 8 * 1024;
 constexpr size_t kPipeChunk = 4096;
 constexpr size_t kFileChunk = 256 * 1024;
 constexpr int kEventsInARow = 64;
-constexpr int kReconnects = 3;
 
 size_t output_chunk(int fd) {
   struct stat info {};
@@ -52,8 +53,8 @@ class AttachLoop {
  private:
   Result<void> step() {
     short wanted = POLLIN;
-    if (!input_.empty()) wanted |= POLLOUT;
-    bool read_input = reading_input_ && input_.empty();
+    if (has_input_to_send()) wanted |= POLLOUT;
+    bool read_input = reading_input_ && input_.all_sent();
     pollfd polled[] = {{signals_.fd(), POLLIN, 0},
                        {attachment_.fd(), wanted, 0},
                        {read_input ? STDIN_FILENO : -1, POLLIN, 0}};
@@ -70,7 +71,6 @@ class AttachLoop {
     for (int i = 0; i < kEventsInARow && !end_; i++) {
       ATOLL_ASSIGN(std::optional<ProcessEvent> event, attachment_.try_next());
       if (!event) return {};
-      reconnects_ = 0;
       ATOLL_TRY(handle(*event));
     }
     return {};
@@ -85,6 +85,8 @@ class AttachLoop {
         return {};
       case ProcessEvent::Kind::Refused:  // its input is closed, or it has just ended
         return {};
+      case ProcessEvent::Kind::Input:
+        return go_on_with_input(event.bytes);
       case ProcessEvent::Kind::Lost:
         offset += event.lost;
         fmt::print(stderr, "atoll: {} bytes of {} were lost (they came faster than read)\n",
@@ -114,7 +116,7 @@ class AttachLoop {
         end_ = AttachEnd{AttachEnd::Kind::NoReader, 128 + SIGPIPE};
       } else if (errno != EINTR && errno != EAGAIN) {
         // Full disk or a terminal that is gone: not a broken connection, so not to be retried.
-        output_failed_ = true;
+        given_up_ = true;
         return fail_errno("write", fd == STDOUT_FILENO ? "standard output" : "standard error");
       }
     }
@@ -122,19 +124,41 @@ class AttachLoop {
   }
 
   Result<void> read_standard_input() {
-    input_.resize(kInputChunk);
-    ssize_t got = read(STDIN_FILENO, input_.data(), input_.size());
-    input_.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    char block[kInputChunk];
+    ssize_t got = read(STDIN_FILENO, block, sizeof block);
+    if (got > 0) input_.append({block, static_cast<size_t>(got)});
     if (got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN))) return {};
     // A terminal that was closed reads as EIO: the end, too.
     reading_input_ = false;
+    end_due_ = true;
+    return {};
+  }
+
+  bool has_input_to_send() const { return !awaiting_offset_ && (!input_.all_sent() || end_due_); }
+
+  Result<void> send_input() {
+    if (!has_input_to_send()) return {};
+    std::string_view part = input_.unsent(kInputChunk);
+    if (!part.empty()) {
+      ATOLL_TRY(attachment_.write_input(part));
+      input_.mark_sent(part.size());
+      return {};
+    }
+    end_due_ = false;
+    end_sent_ = true;
     return attachment_.end_input();
   }
 
-  Result<void> send_input() {
-    auto sent = attachment_.write_input(input_);
-    if (sent) input_.clear();
-    return sent;
+  // On a new connection. What the old one took and the process never got is sent again, and so is
+  // the end; but not to a terminal, where it is a key that would be pressed twice.
+  Result<void> go_on_with_input(uint64_t offset) {
+    awaiting_offset_ = false;
+    if (!input_.rewind(offset)) {
+      given_up_ = true;
+      return fail(ErrorCode::Internal, "input was lost when the connection broke");
+    }
+    if (end_sent_ && !settings_.terminal) end_due_ = true;
+    return {};
   }
 
   Result<void> handle_signals() {
@@ -161,11 +185,21 @@ class AttachLoop {
   }
 
   Result<void> reconnect(Error cause) {
-    bool broken = cause.code() == ErrorCode::Unavailable || cause.code() == ErrorCode::Cancelled;
-    if (output_failed_ || !broken || ++reconnects_ > kReconnects) return fail(std::move(cause));
-    auto again = client_.attach(settings_.sandbox, settings_.process.pid, offsets_);
+    if (given_up_) return fail(std::move(cause));
+    ReattachPlan plan{.sandbox = settings_.sandbox,
+                      .pid = settings_.process.pid,
+                      .offsets = offsets_,
+                      .resume_input = settings_.input,
+                      .interrupt_fd = signals_.fd()};
+    auto again = reattach(client_, plan, std::move(cause));
+    if (!again && again.error().code() == ErrorCode::Cancelled) {
+      // There is nobody to pass the signal on to.
+      end_ = AttachEnd{AttachEnd::Kind::Detached, 128 + signals_.next().value_or(SIGINT)};
+      return {};
+    }
     if (!again) return fail(std::move(again).error());
     attachment_ = std::move(*again);
+    awaiting_offset_ = settings_.input;
     return {};
   }
 
@@ -175,11 +209,13 @@ class AttachLoop {
   Attachment attachment_;
   bool reading_input_;
   size_t chunk_[2];
-  std::string input_;  // read, not sent yet
+  InputHistory input_;
+  bool end_due_ = false;  // of the input, once all of it is sent
+  bool end_sent_ = false;
+  bool awaiting_offset_ = false;  // until the process's side says how far the input got
   OutputOffsets offsets_;
-  int reconnects_ = 0;
   bool forwarded_ = false;
-  bool output_failed_ = false;
+  bool given_up_ = false;  // over something that no new connection puts right
   std::optional<AttachEnd> end_;
 };
 

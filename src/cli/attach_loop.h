@@ -27,7 +27,7 @@ struct AttachEnd {
 
 // Bytes pass as they are, as soon as they come. Without a terminal a first SIGINT, SIGTERM, SIGHUP
 // or SIGQUIT goes to the process and a second one detaches. A connection that breaks is made again,
-// where the output left off.
+// where output and input left off.
 Result<AttachEnd> attach_streams(Client& client, SignalWatch& signals,
                                  const AttachSettings& settings);
 

@@ -10,6 +10,7 @@
 
 #include "cli/attach_loop.h"
 #include "cli/json_out.h"
+#include "cli/reattach.h"
 #include "cli/report.h"
 #include "cli/table.h"
 #include "cli/units.h"
@@ -75,6 +76,12 @@ Result<void> copy_output(Client& client, const ProcessArguments& at, Stream stre
   }
 }
 
+void count_output(OutputOffsets& offsets, const ProcessEvent& event) {
+  uint64_t& offset = event.stream == Stream::Stdout ? offsets.stdout_offset : offsets.stderr_offset;
+  if (event.kind == ProcessEvent::Kind::Output) offset += event.bytes;
+  if (event.kind == ProcessEvent::Kind::Lost) offset += event.lost;
+}
+
 // What there is now of a process that goes on; else all of it, in the order it came.
 Result<int> show_logs(Client& client, const ProcessArguments& at, bool follow) {
   ATOLL_ASSIGN(ProcessInfo process, client.process(at.sandbox, at.pid));
@@ -84,18 +91,42 @@ Result<int> show_logs(Client& client, const ProcessArguments& at, bool follow) {
     return 0;
   }
   ATOLL_ASSIGN(Attachment attachment, client.attach(at.sandbox, at.pid));
+  ReattachPlan plan{.sandbox = at.sandbox, .pid = at.pid, .offsets = {}};
   while (true) {
-    ATOLL_ASSIGN(ProcessEvent event, attachment.next());
-    if (event.kind == ProcessEvent::Kind::Exited) return 0;
-    if (event.kind == ProcessEvent::Kind::Lost) {
-      fmt::print(stderr, "atoll: {} bytes are no longer kept\n", event.lost);
+    auto event = attachment.next();
+    if (!event) {
+      ATOLL_ASSIGN(attachment, reattach(client, plan, std::move(event).error()));
       continue;
     }
-    if (event.kind != ProcessEvent::Kind::Output) continue;
-    FILE* to = event.stream == Stream::Stdout ? stdout : stderr;
-    fwrite(event.data.data(), 1, event.data.size(), to);
+    count_output(plan.offsets, *event);
+    if (event->kind == ProcessEvent::Kind::Exited) return 0;
+    if (event->kind == ProcessEvent::Kind::Lost) {
+      fmt::print(stderr, "atoll: {} bytes are no longer kept\n", event->lost);
+      continue;
+    }
+    if (event->kind != ProcessEvent::Kind::Output) continue;
+    FILE* to = event->stream == Stream::Stdout ? stdout : stderr;
+    fwrite(event->data.data(), 1, event->data.size(), to);
     if (!attachment.pending() && fflush(to) != 0) return fail_errno("write", "the output");
   }
+}
+
+void print_event(const ProcessEvent& event) {
+  JsonObject line;
+  if (event.kind == ProcessEvent::Kind::Exited) {
+    line.text("type", "exit").raw("process", to_json(event.process));
+  } else {
+    bool lost = event.kind == ProcessEvent::Kind::Lost;
+    line.text("type", lost ? "lost" : "output")
+        .text("stream", event.stream == Stream::Stdout ? "stdout" : "stderr")
+        .number("offset", static_cast<int64_t>(event.offset));
+    if (lost)
+      line.number("bytes", static_cast<int64_t>(event.lost));
+    else
+      line.text("data", event.data).text("timestamp", event.timestamp);
+  }
+  print_out(line.take() + "\n");
+  fflush(stdout);
 }
 
 // Times and streams need the server's events, which are text.
@@ -103,24 +134,17 @@ Result<int> show_log_events(Client& client, const ProcessArguments& at, bool fol
   LogRequest request;
   request.follow = follow;
   ATOLL_ASSIGN(LogReader reader, client.logs(at.sandbox, at.pid, request));
+  ReattachPlan plan{.sandbox = at.sandbox, .pid = at.pid, .offsets = {}};
   while (true) {
-    ATOLL_ASSIGN(std::optional<ProcessEvent> event, reader.next());
-    if (!event) return 0;
-    JsonObject line;
-    if (event->kind == ProcessEvent::Kind::Exited) {
-      line.text("type", "exit").raw("process", to_json(event->process));
-    } else {
-      bool lost = event->kind == ProcessEvent::Kind::Lost;
-      line.text("type", lost ? "lost" : "output")
-          .text("stream", event->stream == Stream::Stdout ? "stdout" : "stderr")
-          .number("offset", static_cast<int64_t>(event->offset));
-      if (lost)
-        line.number("bytes", static_cast<int64_t>(event->lost));
-      else
-        line.text("data", event->data).text("timestamp", event->timestamp);
+    auto event = reader.next();
+    if (!event && follow) {
+      ATOLL_ASSIGN(reader, reopen_logs(client, plan, std::move(event).error()));
+      continue;
     }
-    print_out(line.take() + "\n");
-    fflush(stdout);
+    if (!event) return fail(std::move(event).error());
+    if (!*event) return 0;
+    count_output(plan.offsets, **event);
+    print_event(**event);
   }
 }
 

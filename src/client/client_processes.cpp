@@ -117,8 +117,9 @@ Result<void> Client::kill(std::string_view sandbox, int32_t pid, std::string_vie
 }
 
 Result<Attachment> Client::attach(std::string_view sandbox, int32_t pid,
-                                  const OutputOffsets& offsets) {
+                                  const OutputOffsets& offsets, AttachInput input) {
   std::string target = process_target(sandbox, pid, "/attach?" + offsets_query(offsets));
+  if (input == AttachInput::Resume) target += "&resumeInput=true";
   ATOLL_ASSIGN(http::ClientWebSocket socket, impl_->patient.websocket(target, impl_->headers));
   return Attachment(std::make_unique<Attachment::State>(std::move(socket)));
 }

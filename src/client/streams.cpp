@@ -17,6 +17,7 @@ Result<ProcessEvent> to_output(const Message& message) {
   ProcessEvent event;
   event.stream = message.data[0] == 2 ? Stream::Stderr : Stream::Stdout;
   event.data = message.data.substr(1);
+  event.bytes = event.data.size();
   return event;
 }
 
@@ -30,6 +31,11 @@ Result<std::optional<ProcessEvent>> to_event(const Message& message) {
     event.kind = ProcessEvent::Kind::Lost;
     event.stream = client::to_stream(text_of(value, "stream"));
     event.lost = client::number_of(value, "bytes");
+    return event;
+  }
+  if (type == "input") {
+    event.kind = ProcessEvent::Kind::Input;
+    event.bytes = client::number_of(value, "bytes");
     return event;
   }
   if (type == "error") {
@@ -51,6 +57,7 @@ Result<std::optional<ProcessEvent>> to_log_event(const http::Event& sent) {
   if (sent.event == "stdout" || sent.event == "stderr") {
     event.stream = client::to_stream(sent.event);
     event.data = text_of(value, "data");
+    event.bytes = client::number_of(value, "bytes");
     event.timestamp = text_of(value, "timestamp");
     return event;
   }

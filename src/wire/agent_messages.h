@@ -155,13 +155,17 @@ struct AttachRequest {
   bool follow = true;
   uint64_t stdout_offset = 0;
   uint64_t stderr_offset = 0;
-  void visit(auto& v) { v(pid, want_stdout, want_stderr, follow, stdout_offset, stderr_offset); }
+  bool take_input = false;  // what others have sent and the process has not got is dropped
+  void visit(auto& v) {
+    v(pid, want_stdout, want_stderr, follow, stdout_offset, stderr_offset, take_input);
+  }
 };
 
 struct AttachReady {
   static constexpr AgentType kType = AgentType::AttachReady;
   ProcessInfo process;
-  void visit(auto& v) { v(process); }
+  uint64_t input_bytes = 0;  // that it has got so far
+  void visit(auto& v) { v(process, input_bytes); }
 };
 
 // Payload: this header, then the bytes.

@@ -121,10 +121,11 @@ Task<Result<std::unique_ptr<ProcessStream>>> NativeSession::attach(int32_t pid,
                               .want_stderr = options.want_stderr,
                               .follow = options.follow,
                               .stdout_offset = options.stdout_offset,
-                              .stderr_offset = options.stderr_offset};
+                              .stderr_offset = options.stderr_offset,
+                              .take_input = options.take_input};
   ATOLL_CO_TRY(co_await link->send(0, request));
-  ATOLL_CO_TRY(co_await link->expect<wire::AttachReady>());
-  co_return std::make_unique<NativeProcessStream>(std::move(link));
+  ATOLL_CO_ASSIGN(auto ready, co_await link->expect<wire::AttachReady>());
+  co_return std::make_unique<NativeProcessStream>(std::move(link), ready.input_bytes);
 }
 
 Task<Result<std::vector<ProcessInfo>>> NativeSession::processes() {

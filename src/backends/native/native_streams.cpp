@@ -6,7 +6,8 @@ namespace atl::native {
 
 static constexpr size_t kStreamRead = 256u << 10;
 
-NativeProcessStream::NativeProcessStream(std::unique_ptr<AgentLink> link) : link_(std::move(link)) {
+NativeProcessStream::NativeProcessStream(std::unique_ptr<AgentLink> link, uint64_t input_bytes)
+    : link_(std::move(link)), input_bytes_(input_bytes) {
   link_->set_read_size(kStreamRead);
 }
 

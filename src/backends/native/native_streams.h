@@ -8,7 +8,8 @@ namespace atl::native {
 
 class NativeProcessStream : public ProcessStream {
  public:
-  explicit NativeProcessStream(std::unique_ptr<AgentLink> link);
+  NativeProcessStream(std::unique_ptr<AgentLink> link, uint64_t input_bytes);
+  uint64_t input_bytes() const override { return input_bytes_; }
   Task<Result<OutputEvent>> next() override;
   Task<Result<void>> write_input(std::string bytes) override;
   Task<Result<void>> end_input() override;
@@ -17,6 +18,7 @@ class NativeProcessStream : public ProcessStream {
 
  private:
   std::unique_ptr<AgentLink> link_;
+  uint64_t input_bytes_;
 };
 
 class NativeFileReader : public FileReader {
