@@ -72,7 +72,7 @@ class LatencyRun {
   }
 
   Result<void> settle() {
-    reap_orphans(context_.server.pid());
+    reap_orphans({context_.server.pid()});
     Stopwatch watch;
     for (;;) {
       ATOLL_ASSIGN(unsigned size, api_.pool_size());
