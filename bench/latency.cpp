@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <sstream>
 
 #include "bench_context.h"
 #include "child.h"
+#include "docker_daemon.h"
 #include "peers.h"
 #include "sandbox_api.h"
 
@@ -39,6 +41,7 @@ class LatencyRun {
     ATOLL_ASSIGN(Created created, api_.create("{}"));
     sandbox_ = created.id;
     ATOLL_TRY(api_.upload_program(sandbox_, local_probe(), kProbePath));
+    start_docker();
     add_variants();
     std::mt19937 random(std::random_device{}());
     // The first two rounds warm caches.
@@ -51,18 +54,36 @@ class LatencyRun {
       }
     }
     ATOLL_TRY(api_.remove(sandbox_));
+    stop_docker();
     report();
     return {};
   }
 
  private:
+  void start_docker() {
+    auto started = DockerDaemon::start(context_.workspace);
+    if (!started) {
+      context_.report.note("run_vs_docker: none: " + started.error().message());
+      return;
+    }
+    docker_.emplace(std::move(*started));
+    context_.report.note("docker: " + docker_->description() +
+                         ", a daemon of this run's own, --network none, the same files as image");
+  }
+
+  void stop_docker() {
+    if (!docker_) return;
+    if (auto stopped = docker_->stop(); !stopped) context_.report.note(stopped.error().message());
+  }
+
   void add_variants() {
     variants_.push_back([this] { return exec_turn(); });
     variants_.push_back([this] { return fork_turn(); });
     variants_.push_back([this] { return cycle("cold", kColdBody); });
     variants_.push_back([this] { return cycle("cold_default", kColdDefaultBody); });
     variants_.push_back([this] { return cycle("warm", "{}"); });
-    for (Peer& peer : find_peers(context_.workspace, context_.report)) {
+    const DockerDaemon* docker = docker_ ? &*docker_ : nullptr;
+    for (Peer& peer : find_peers(context_.workspace, docker, context_.report)) {
       variants_.push_back([this, peer = std::move(peer)]() -> Result<void> {
         ATOLL_ASSIGN(double us, time_peer(peer));
         samples_[peer.name].add(us);
@@ -72,7 +93,7 @@ class LatencyRun {
   }
 
   Result<void> settle() {
-    reap_orphans(context_.server.pid());
+    reap_orphans({context_.server.pid(), docker_ ? docker_->pid() : 0});
     Stopwatch watch;
     for (;;) {
       ATOLL_ASSIGN(unsigned size, api_.pool_size());
@@ -164,6 +185,7 @@ class LatencyRun {
 
   const BenchContext& context_;
   SandboxApi api_;
+  std::optional<DockerDaemon> docker_;
   std::string sandbox_;
   std::vector<std::function<Result<void>()>> variants_;
   std::map<std::string, Samples> samples_;

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <vector>
 
 #include "child.h"
+#include "host_cgroups.h"
 #include "host_processes.h"
 #include "stats.h"
 
@@ -24,34 +24,6 @@ std::vector<std::string> mount_lines() {
   std::vector<std::string> lines;
   for (std::string line; std::getline(file, line);) lines.push_back(line);
   return lines;
-}
-
-std::vector<std::string> cgroup_roots() {
-  std::vector<std::string> roots;
-  for (const std::string& line : mount_lines()) {
-    if (line.find(" - cgroup ") == line.npos && line.find(" - cgroup2 ") == line.npos) continue;
-    std::istringstream fields(line);
-    std::string field;
-    for (int i = 0; i < 5; i++) fields >> field;
-    roots.push_back(field);
-  }
-  return roots;
-}
-
-size_t count_cgroups(const std::string& name) {
-  size_t count = 0;
-  auto options = fs::directory_options::skip_permission_denied;
-  for (const std::string& root : cgroup_roots()) {
-    std::error_code error;
-    fs::recursive_directory_iterator it(root, options, error), end;
-    for (; !error && it != end; it.increment(error)) {
-      std::error_code gone;
-      if (it->is_directory(gone) && it->path().string().find("/" + name) != std::string::npos) {
-        count++;
-      }
-    }
-  }
-  return count;
 }
 
 void add_entries(const std::string& dir, std::set<std::string>& into) {
@@ -97,7 +69,7 @@ LeakCount count_leaks(const Workspace& workspace) {
 LeakCount settle_leaks(const Workspace& workspace, const LeakCount& before) {
   Stopwatch watch;
   for (;;) {
-    reap_orphans(0);
+    reap_orphans({});
     LeakCount left = difference(count_leaks(workspace), before);
     if (left.total() == 0 || watch.seconds() > kSettleSeconds) return left;
     usleep(100'000);

@@ -1,17 +1,11 @@
 #include "peers.h"
 
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
-
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
-#include "base/unique_fd.h"
 #include "child.h"
 #include "stats.h"
 
@@ -20,22 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
-
-Result<std::string> output_of(const std::vector<std::string>& argv) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return fail_errno("pipe");
-  UniqueFd ours(ends[0]), theirs(ends[1]);
-  ATOLL_ASSIGN(pid_t pid, start_child(argv, {.stdout_fd = theirs.get()}));
-  theirs.reset();
-  std::string text;
-  char buffer[4096];
-  for (ssize_t got; (got = read(ours.get(), buffer, sizeof buffer)) > 0;) {
-    text.append(buffer, static_cast<size_t>(got));
-  }
-  ATOLL_ASSIGN(int status, wait_child(pid));
-  if (status != 0) return fail(ErrorCode::Unavailable, argv[0] + " failed");
-  return text;
-}
 
 // What `runc spec` writes, with the template's files as its root and one command to run.
 Result<void> write_bundle(const std::string& dir, const std::string& layer,
@@ -64,23 +42,10 @@ Result<void> write_bundle(const std::string& dir, const std::string& layer,
   return {};
 }
 
-std::optional<Peer> find_docker(Report& report) {
-  auto images = output_of({"docker", "image", "ls", "--format", "{{.ID}}"});
-  if (!images) {
-    report.note("run_vs_docker: no Docker daemon is up");
-    return std::nullopt;
-  }
-  std::string image = images->substr(0, images->find('\n'));
-  if (image.empty()) {
-    report.note("run_vs_docker: Docker has no image");
-    return std::nullopt;
-  }
-  return Peer{"docker", {"docker", "run", "--rm", image, "true"}};
-}
-
 }  // namespace
 
-std::vector<Peer> find_peers(const Workspace& workspace, Report& report) {
+std::vector<Peer> find_peers(const Workspace& workspace, const DockerDaemon* docker,
+                             Report& report) {
   std::vector<Peer> candidates{
       {"host_spawn", {"/bin/true"}},
       {"bwrap_host_root",
@@ -98,7 +63,7 @@ std::vector<Peer> find_peers(const Workspace& workspace, Report& report) {
       report.note("runc: " + made.error().message());
     }
   }
-  if (auto docker = find_docker(report)) candidates.push_back(std::move(*docker));
+  if (docker != nullptr) candidates.push_back({"docker", docker->run_command()});
   std::vector<Peer> peers;
   for (Peer& peer : candidates) {
     if (auto tried = run_child(peer.argv, {.stderr_fd = 2}); tried) {

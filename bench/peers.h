@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "docker_daemon.h"
 #include "report.h"
 #include "server_fixture.h"
 
@@ -16,8 +17,10 @@ struct Peer {
   std::vector<std::string> argv;
 };
 
-// Each has been run once with success; what is missing is noted in the report.
-std::vector<Peer> find_peers(const Workspace& workspace, Report& report);
+// Each has been run once with success; what is missing is noted in the report. Without a daemon
+// there is no Docker among them.
+std::vector<Peer> find_peers(const Workspace& workspace, const DockerDaemon* docker,
+                             Report& report);
 
 // Microseconds of one run.
 Result<double> time_peer(const Peer& peer);

@@ -2,11 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/json/parse.hpp>
@@ -17,7 +14,6 @@
 
 #include "base/unique_fd.h"
 #include "child.h"
-#include "stats.h"
 
 namespace atl::bench {
 namespace {
@@ -132,19 +128,10 @@ ServerFixture::~ServerFixture() { (void)stop(); }
 Result<void> ServerFixture::stop() {
   if (pid_ <= 0) return {};
   pid_t pid = std::exchange(pid_, 0);
-  kill(pid, SIGTERM);
-  Stopwatch watch;
-  int status = 0;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    if (watch.seconds() > kStopSeconds) {
-      kill(pid, SIGKILL);
-      (void)wait_child(pid);
-      return fail(ErrorCode::Timeout, "the server did not end within a minute of SIGTERM");
-    }
-    usleep(5'000);
-  }
-  if (status == 0) return {};
-  return fail(ErrorCode::Internal, "the server ended with status " + std::to_string(status));
+  auto ended = stop_child(pid, kStopSeconds);
+  if (!ended) return fail(std::move(ended).error().context("the server"));
+  if (*ended == 0) return {};
+  return fail(ErrorCode::Internal, "the server ended with status " + std::to_string(*ended));
 }
 
 }  // namespace atl::bench
