@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/scope_exit.h"
-#include "http/peer.h"
 #include "http/status.h"
 
 namespace atl::http {
@@ -49,14 +48,13 @@ std::string describe(std::exception_ptr error) {
 
 }  // namespace
 
-Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-                       const Router& router, const ServerOptions& options)
+Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
+                       DeadlineQueue& deadlines, const Router& router, const ServerOptions& options)
     : socket_(std::move(executor), std::move(fd), deadlines),
       router_(router),
       options_(options),
-      limits_{options.max_head_bytes, options.max_target_bytes} {
-  if (auto peer = peer_of(socket_.native_handle())) peer_ = std::move(*peer);
-}
+      peer_(std::move(peer)),
+      limits_{options.max_head_bytes, options.max_target_bytes} {}
 
 Task<void> Connection::run() {
   while (co_await serve_one()) {

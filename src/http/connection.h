@@ -18,8 +18,8 @@ namespace atl::http {
 class Connection {
  public:
   // The router and the options outlive it.
-  Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-             const Router& router, const ServerOptions& options);
+  Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
+             DeadlineQueue& deadlines, const Router& router, const ServerOptions& options);
 
   // Until the client or the server ends it. Never throws but for cancellation of its own waits.
   Task<void> run();

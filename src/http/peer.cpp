@@ -16,6 +16,7 @@ Result<Peer> unix_peer(int fd) {
     return fail_errno("getsockopt SO_PEERCRED");
   }
   Peer peer;
+  peer.kind = Peer::Kind::Unix;
   peer.uid = credentials.uid;
   peer.gid = credentials.gid;
   peer.pid = credentials.pid;

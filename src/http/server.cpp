@@ -16,6 +16,7 @@
 #include "http/connection.h"
 #include "http/head_writer.h"
 #include "http/listener.h"
+#include "http/peer.h"
 #include "http/socket_calls.h"
 #include "http/status.h"
 
@@ -59,7 +60,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   void listen(UniqueFd fd) {
     auto self = weak_from_this();
     auto listener = std::make_shared<Listener>(executor_, std::move(fd), [self](UniqueFd accepted) {
-      if (auto server = self.lock()) server->serve(std::move(accepted));
+      auto server = self.lock();
+      auto peer = peer_of(accepted.get());
+      if (server && peer) server->serve(std::move(accepted), std::move(*peer));
     });
     listener->start();
     listeners_.push_back(std::move(listener));
@@ -69,13 +72,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     paths_.push_back({std::move(path), listener.device, listener.inode});
   }
 
-  void serve(UniqueFd fd) {
+  void serve(UniqueFd fd, Peer peer) {
     if (stopping_ || connections_.size() >= options_.max_connections) {
       return turn_away(fd.get());
     }
     make_ready(fd.get());
-    auto connection =
-        std::make_shared<Connection>(executor_, std::move(fd), deadlines_, router_, options_);
+    auto connection = std::make_shared<Connection>(executor_, std::move(fd), std::move(peer),
+                                                   deadlines_, router_, options_);
     connections_.insert(connection);
     auto done = [self = shared_from_this(), connection](const std::exception_ptr&) {
       self->connections_.erase(connection);
@@ -170,7 +173,9 @@ Result<void> Server::listen_fd(UniqueFd fd) {
   return {};
 }
 
-void Server::serve(UniqueFd connection) { impl_->serve(std::move(connection)); }
+void Server::serve(UniqueFd connection, Peer peer) {
+  impl_->serve(std::move(connection), std::move(peer));
+}
 
 Task<void> Server::stop(std::chrono::milliseconds grace) {
   auto impl = impl_;

@@ -46,8 +46,9 @@ class Server {
   Result<uint16_t> listen_tcp(std::string address, uint16_t port);
   // A stream socket that is already listening, such as one from the service manager.
   Result<void> listen_fd(UniqueFd fd);
-  // Serves one connection that somebody else accepted.
-  void serve(UniqueFd connection);
+  // Serves one connection that somebody else accepted. Who is at its other end is for the caller to
+  // say: one end of a socket pair would pass for a local client.
+  void serve(UniqueFd connection, Peer peer);
 
   // Accepts no more, closes idle connections, gives running requests until `grace`, then cuts them.
   Task<void> stop(std::chrono::milliseconds grace);
