@@ -50,7 +50,7 @@ ForkedServer::ForkedServer(ForkedServer&& other) noexcept
 
 ForkedServer::~ForkedServer() {
   if (pid_ < 0) return;
-  kill(pid_, SIGKILL);
+  kill(pid_, SIGTERM);
   waitpid(pid_, nullptr, 0);
   unlink(path_.c_str());
   rmdir(path_.substr(0, path_.rfind('/')).c_str());

@@ -31,12 +31,22 @@ class Connection {
   boost::asio::cancellation_signal& cancellation() { return cancellation_; }
 
  private:
+  // A request and its answer. Kept here and not in a coroutine's frame, which would be too large
+  // for Asio to use again.
+  struct Exchange {
+    Exchange(RequestHead parsed, Connection& connection);
+    RequestHead head;
+    RequestBody body;
+    ConnectionWriter writer;
+  };
+
   Task<bool> serve_one();
-  Task<Parsed<std::optional<RequestHead>>> read_head();
-  Parsed<std::optional<RequestHead>> take_head(HeadScanner& scanner);
-  Task<void> answer(RequestHead* head, ConnectionWriter* writer);
-  Task<void> call(const Handler* handler, Request* request, ConnectionWriter* writer);
-  Task<bool> settle(RequestBody* body, ConnectionWriter* writer);
+  Task<Parsed<bool>> read_head();
+  Parsed<bool> take_head(HeadScanner& scanner);
+  Task<void> answer();
+  Response refusal(const Result<Router::Match>& match) const;
+  Task<bool> settle();
+  bool may_go_on() const;
   Task<void> refuse(ProtocolError error);
   Task<void> close_gently();
 
@@ -49,7 +59,7 @@ class Connection {
   bool first_ = true;
   bool finishing_ = false;
   bool aborted_ = false;
-  ConnectionWriter* writer_ = nullptr;  // of the request being handled
+  std::optional<Exchange> exchange_;  // while a request is being handled
   boost::asio::cancellation_signal cancellation_;
 };
 

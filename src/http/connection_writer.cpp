@@ -14,6 +14,8 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr size_t kCopiedBody = 4096;
+
 bool has_no_body(int status) { return status < 200 || status == 204 || status == 304; }
 
 tl::unexpected<Error> misuse(std::string_view what) {
@@ -74,8 +76,16 @@ Task<Result<void>> ConnectionWriter::send(Response response) {
   ATOLL_CO_ASSIGN(std::string head,
                   make_head(response.status, response.headers, body, response.body.size()));
   phase_ = Phase::Done;
-  WriteParts parts{head};
-  if (body == BodyKind::Length && !head_only()) parts[1] = response.body;
+  WriteParts parts;
+  if (body == BodyKind::Length && !head_only()) {
+    // One part is cheaper to send than two, as long as it is cheap to copy.
+    if (response.body.size() <= kCopiedBody) {
+      head.append(response.body);
+    } else {
+      parts[1] = response.body;
+    }
+  }
+  parts[0] = head;
   // Small answers: the same single write without another coroutine.
   auto done = context_.socket.try_write(parts);
   if (done && *done) co_return Result<void>();
