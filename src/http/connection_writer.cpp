@@ -102,6 +102,7 @@ Task<Result<void>> ConnectionWriter::start(int status, Headers headers,
   length_left_ = content_length.value_or(0);
   ATOLL_CO_ASSIGN(std::string head, make_head(status, headers, body_kind_, length_left_));
   phase_ = Phase::Streaming;
+  context_.input.release_if_empty();
   WriteParts parts{head};
   co_return co_await push(parts);
 }
@@ -152,6 +153,7 @@ void ConnectionWriter::mark_written(uint64_t bytes) {
 
 PeerWatch& ConnectionWriter::watch() {
   if (watch_) return *watch_;
+  context_.input.release_if_empty();
   watch_ = std::make_shared<PeerWatch>(context_.socket, context_.input);
   if (context_.body.complete()) {
     watch_->start();
