@@ -13,6 +13,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <unordered_set>
 
+#include "http/admission.h"
 #include "http/connection.h"
 #include "http/head_writer.h"
 #include "http/listener.h"
@@ -27,9 +28,9 @@ namespace asio = boost::asio;
 namespace {
 
 // Sent without a Connection object, which is what there are too many of.
-void turn_away(int fd) {
+void turn_away(int fd, const Error& reason) {
   ResponseHeadOptions head;
-  Response response = error_response(Error(ErrorCode::Unavailable, "too many connections"));
+  Response response = error_response(reason);
   head.status = response.status;
   head.length = response.body.size();
   head.connection = "close";
@@ -54,6 +55,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       : executor_(std::move(executor)),
         router_(std::move(router)),
         options_(options),
+        admission_(options.max_connections, options.max_connections_per_address),
         deadlines_(executor_),
         changed_(executor_, asio::steady_timer::time_point::max()) {}
 
@@ -73,19 +75,21 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   }
 
   void serve(UniqueFd fd, Peer peer) {
-    if (stopping_ || connections_.size() >= options_.max_connections) {
-      return turn_away(fd.get());
-    }
+    if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"));
+    auto ticket = admission_.admit(peer);
+    if (!ticket) return turn_away(fd.get(), ticket.error());
     make_ready(fd.get());
     auto connection = std::make_shared<Connection>(executor_, std::move(fd), std::move(peer),
                                                    deadlines_, router_, options_);
     connections_.insert(connection);
-    auto done = [self = shared_from_this(), connection](const std::exception_ptr&) {
+    auto done = [self = shared_from_this(), connection,
+                 place = std::move(*ticket)](const std::exception_ptr&) {
       self->connections_.erase(connection);
       self->changed_.cancel();
     };
+    auto slot = connection->cancellation().slot();
     asio::co_spawn(executor_, connection->run(),
-                   asio::bind_cancellation_slot(connection->cancellation().slot(), done));
+                   asio::bind_cancellation_slot(slot, std::move(done)));
   }
 
   void close_listeners() {
@@ -131,6 +135,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   asio::any_io_executor executor_;
   Router router_;
   ServerOptions options_;
+  Admission admission_;
   DeadlineQueue deadlines_;
   asio::steady_timer changed_;
   bool stopping_ = false;

@@ -282,6 +282,21 @@ TEST(Server, ConnectionFromElsewhereHasThePeerItCameWith) {
   EXPECT_TRUE(raw.read_until("192.0.2.7").ends_with("tcp 192.0.2.7"));
 }
 
+TEST(Server, Ipv4ClientOfAListenerForBothFamiliesHasItsPlainAddress) {
+  TestServer server([](Router& router) {
+    router.add("GET", "/me", [](Request& request, ResponseWriter& writer) -> Task<void> {
+      co_await writer.send(Response::text(request.peer.address));
+    });
+  });
+  Result<uint16_t> port = fail(ErrorCode::Internal, "");
+  server.run([&] { port = server.server().listen_tcp("::", 0); });
+  if (!port) GTEST_SKIP() << "no IPv6 here: " << port.error().message();
+  auto client = *Client::create("http://127.0.0.1:" + std::to_string(*port));
+  auto response = client.request("GET", "/me");
+  if (!response) GTEST_SKIP() << "IPv6 sockets take no IPv4 here: " << response.error().message();
+  EXPECT_EQ(response->body, "127.0.0.1");
+}
+
 TEST(Server, SocketFileHasItsModeAndStaleOnesAreReplaced) {
   testing::TempDir dir;
   boost::asio::io_context context;
