@@ -67,6 +67,7 @@ Connection::Exchange::Exchange(RequestHead parsed, Connection& connection)
       writer(WriterContext{connection.socket_, connection.input_, body, head.request,
                            connection.options_},
              head.keep_alive && !connection.finishing_) {
+  if (connection.options_.observer) started = Socket::Clock::now();
   head.request.peer = connection.peer_;
   head.request.body = &body;
 }
@@ -81,6 +82,7 @@ Task<bool> Connection::serve_one() {
   first_ = false;
   ScopeExit forget([this] { exchange_.reset(); });
   co_await answer();
+  if (options_.observer) report();
   exchange_->writer.stop_watching();
   if (may_go_on() && exchange_->body.complete()) co_return true;
   co_return co_await settle();
@@ -146,6 +148,7 @@ Task<void> Connection::answer() {
     co_return;
   }
   request.params = std::move(match->params);
+  exchange_->pattern = match->pattern;
   std::exception_ptr thrown;
   try {
     co_await (*match->handler)(request, writer);
@@ -163,6 +166,18 @@ Task<void> Connection::answer() {
 
 bool Connection::may_go_on() const {
   return exchange_->writer.finished() && exchange_->writer.keep_alive() && !finishing_;
+}
+
+void Connection::report() const {
+  const ConnectionWriter& writer = exchange_->writer;
+  FinishedRequest finished;
+  finished.method = exchange_->head.request.method;
+  finished.pattern = exchange_->pattern;
+  finished.status = writer.status();
+  finished.complete = writer.finished() || writer.websocket();
+  finished.duration = Socket::Clock::now() - exchange_->started;
+  finished.body_bytes = writer.body_bytes();
+  options_.observer->request_finished(finished);
 }
 
 // May the connection serve another request?
@@ -187,7 +202,15 @@ Task<void> Connection::refuse(ProtocolError error) {
   if (!text) co_return;
   WriteParts parts{*text, response.body};
   // At most one attempt: a client this broken is not waited for.
-  if (auto sent = socket_.try_write(parts); !sent) co_return;
+  auto sent = socket_.try_write(parts);
+  if (options_.observer) {
+    FinishedRequest finished;
+    finished.status = error.status;
+    finished.complete = sent && *sent;
+    finished.body_bytes = response.body.size();
+    options_.observer->request_finished(finished);
+  }
+  if (!sent) co_return;
   co_await close_gently();
 }
 

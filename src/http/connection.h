@@ -38,6 +38,8 @@ class Connection {
     RequestHead head;
     RequestBody body;
     ConnectionWriter writer;
+    std::string_view pattern;             // of the route, once found
+    Socket::Clock::time_point started{};  // where somebody observes
   };
 
   Task<bool> serve_one();
@@ -47,6 +49,7 @@ class Connection {
   Response refusal(const Result<Router::Match>& match) const;
   Task<bool> settle();
   bool may_go_on() const;
+  void report() const;
   Task<void> refuse(ProtocolError error);
   Task<void> close_gently();
 

@@ -54,8 +54,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   Impl(asio::any_io_executor executor, Router router, ServerOptions options)
       : executor_(std::move(executor)),
         router_(std::move(router)),
-        options_(options),
-        admission_(options.max_connections, options.max_connections_per_address),
+        options_(std::move(options)),
+        admission_(options_.max_connections, options_.max_connections_per_address),
         deadlines_(executor_),
         changed_(executor_, asio::steady_timer::time_point::max()) {}
 
@@ -76,14 +76,21 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void serve(UniqueFd fd, Peer peer) {
     if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"));
+    Peer::Kind kind = peer.kind;
+    ServerObserver* observer = options_.observer.get();
     auto ticket = admission_.admit(peer);
-    if (!ticket) return turn_away(fd.get(), ticket.error());
+    if (!ticket) {
+      if (observer != nullptr) observer->connection_refused(kind);
+      return turn_away(fd.get(), ticket.error());
+    }
+    if (observer != nullptr) observer->connection_opened(kind);
     make_ready(fd.get());
     auto connection = std::make_shared<Connection>(executor_, std::move(fd), std::move(peer),
                                                    deadlines_, router_, options_);
     connections_.insert(connection);
-    auto done = [self = shared_from_this(), connection,
+    auto done = [self = shared_from_this(), connection, kind,
                  place = std::move(*ticket)](const std::exception_ptr&) {
+      if (self->options_.observer) self->options_.observer->connection_closed(kind);
       self->connections_.erase(connection);
       self->changed_.cancel();
     };
@@ -145,7 +152,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 };
 
 Server::Server(asio::any_io_executor executor, Router router, ServerOptions options)
-    : impl_(std::make_shared<Impl>(std::move(executor), std::move(router), options)) {}
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(router), std::move(options))) {}
 
 Server::~Server() {
   impl_->close_listeners();

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "http/router.h"
+#include "http/server_observer.h"
 
 namespace atl::http {
 
@@ -32,6 +33,8 @@ struct ServerOptions {
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
   std::chrono::milliseconds write_timeout{60'000};  // the longest a reader may take nothing
+
+  std::shared_ptr<ServerObserver> observer;  // may be none
 };
 
 // An HTTP/1.1 server on one io_context thread, with a coroutine a connection. All members are
