@@ -6,7 +6,7 @@ target_compile_options(atoll_options INTERFACE
   -Wno-gnu-statement-expression -Wno-c99-designator -Wno-missing-field-initializers
   -fstack-protector-strong -fno-omit-frame-pointer)
 target_compile_definitions(atoll_options INTERFACE
-  _GLIBCXX_ASSERTIONS BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_JSON_NO_LIB FMT_HEADER_ONLY)
+  _GLIBCXX_ASSERTIONS BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_RECYCLING_ALLOCATOR_CACHE_SIZE=8 BOOST_JSON_NO_LIB FMT_HEADER_ONLY)
 target_include_directories(atoll_options INTERFACE
   ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 

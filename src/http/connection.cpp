@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/scope_exit.h"
 #include "http/head_writer.h"
-#include "http/peer.h"
 #include "http/status.h"
 
 namespace atl::http {
@@ -50,53 +49,58 @@ std::string describe(std::exception_ptr error) {
 
 }  // namespace
 
-Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-                       const ConnectionContext& context)
+Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
+                       DeadlineQueue& deadlines, const ConnectionContext& context)
     : socket_(std::move(executor), std::move(fd), deadlines),
       router_(context.router),
       options_(context.options),
       memory_(context.memory),
-      limits_{options_.max_head_bytes, options_.max_target_bytes} {
-  if (auto peer = peer_of(socket_.native_handle())) peer_ = std::move(*peer);
-}
+      peer_(std::move(peer)),
+      limits_{options_.max_head_bytes, options_.max_target_bytes} {}
 
 Task<void> Connection::run() {
   while (co_await serve_one()) {
   }
 }
 
+Connection::Exchange::Exchange(RequestHead parsed, Connection& connection)
+    : head(std::move(parsed)),
+      body(connection.socket_, connection.input_, head, connection.options_.body_timeout),
+      writer(WriterContext{connection.socket_, connection.input_, body, head.request,
+                           connection.options_},
+             head.keep_alive && !connection.finishing_) {
+  if (connection.options_.observer) started = Socket::Clock::now();
+  head.request.memory = MemoryShare(connection.memory_);
+  head.request.peer = connection.peer_;
+  head.request.body = &body;
+}
+
 Task<bool> Connection::serve_one() {
-  Parsed<std::optional<RequestHead>> head = co_await read_head();
+  Parsed<bool> head = co_await read_head();
   if (!head) {
     co_await refuse(std::move(head).error());
     co_return false;
   }
   if (!*head) co_return false;
   first_ = false;
-  Request& request = (*head)->request;
-  request.memory = MemoryShare(memory_);
-  RequestBody body(socket_, input_, **head, options_.body_timeout);
-  ConnectionWriter writer(WriterContext{socket_, input_, body, request, options_},
-                          (*head)->keep_alive && !finishing_);
-  request.peer = peer_;
-  request.body = &body;
-  writer_ = &writer;
   waiting_since_.reset();
-  ScopeExit forget([this] { writer_ = nullptr; });
-  co_await answer(&**head, &writer);
-  writer.stop_watching();
-  co_return co_await settle(&body, &writer);
+  ScopeExit forget([this] { exchange_.reset(); });
+  co_await answer();
+  if (options_.observer) report();
+  exchange_->writer.stop_watching();
+  if (may_go_on() && exchange_->body.complete()) co_return true;
+  co_return co_await settle();
 }
 
-// None: the client ended the connection, or stayed away too long, between requests.
-Task<Parsed<std::optional<RequestHead>>> Connection::read_head() {
+// False: the client ended the connection, or stayed away too long, between requests.
+Task<Parsed<bool>> Connection::read_head() {
   HeadScanner scanner;
   Socket::Clock::time_point started{};
   waiting_since_ = Socket::Clock::now();
   while (true) {
-    auto head = take_head(scanner);
-    if (!head || *head) co_return head;
-    if (finishing_) co_return std::nullopt;
+    auto taken = take_head(scanner);
+    if (!taken || *taken) co_return taken;
+    if (finishing_) co_return false;
     bool idle = input_.empty();
     auto now = Socket::Clock::now();
     if (!idle && started == Socket::Clock::time_point()) started = now;
@@ -107,68 +111,89 @@ Task<Parsed<std::optional<RequestHead>>> Connection::read_head() {
     if (!got && socket_.timed_out() && !idle) {
       co_return tl::unexpected(ProtocolError{408, "the request head took too long"});
     }
-    if (!got || *got == 0) co_return std::nullopt;
+    if (!got || *got == 0) co_return false;
     input_.commit(*got);
   }
 }
 
-Parsed<std::optional<RequestHead>> Connection::take_head(HeadScanner& scanner) {
+// Begins an exchange when a whole head is there.
+Parsed<bool> Connection::take_head(HeadScanner& scanner) {
   // Some clients end a body with a line end too many (RFC 9112 2.2).
   if (input_.view().starts_with("\r\n")) input_.consume(2);
-  if (input_.empty() || input_.view() == "\r") return std::nullopt;
+  if (input_.empty() || input_.view() == "\r") return false;
   auto length = scanner.scan(input_.view(), limits_);
   if (!length) return tl::unexpected(std::move(length).error());
-  if (!*length) return std::nullopt;
+  if (!*length) return false;
   auto head = parse_request_head(input_.view().substr(0, **length), limits_);
   if (!head) return tl::unexpected(std::move(head).error());
   input_.consume(**length);
-  return std::move(*head);
+  exchange_.emplace(std::move(*head), *this);
+  return true;
 }
 
-Task<void> Connection::answer(RequestHead* head, ConnectionWriter* writer) {
-  Request& request = head->request;
-  auto match = router_.find(request.method, head->encoded_path);
-  if (!match) {
-    co_await writer->send(error_response(match.error()));
-  } else if (match->kind == Router::Match::Kind::NotFound) {
-    co_await writer->send(error_response(404, "NOT_FOUND", "no such route: " + request.path));
-  } else if (match->kind == Router::Match::Kind::MethodNotAllowed) {
-    Response response =
-        error_response(405, "METHOD_NOT_ALLOWED", request.method + " is not allowed here");
-    response.headers.add("Allow", match->allow);
-    co_await writer->send(std::move(response));
-  } else {
-    request.params = std::move(match->params);
-    co_await call(match->handler, &request, writer);
+Response Connection::refusal(const Result<Router::Match>& match) const {
+  if (!match) return error_response(match.error());
+  const Request& request = exchange_->head.request;
+  if (match->kind == Router::Match::Kind::NotFound) {
+    return error_response(404, "NOT_FOUND", "no such route: " + request.path);
   }
+  Response response =
+      error_response(405, "METHOD_NOT_ALLOWED", request.method + " is not allowed here");
+  response.headers.add("Allow", match->allow);
+  return response;
 }
 
 // The root of every handler: what it throws ends here.
-Task<void> Connection::call(const Handler* handler, Request* request, ConnectionWriter* writer) {
+Task<void> Connection::answer() {
+  Request& request = exchange_->head.request;
+  ConnectionWriter& writer = exchange_->writer;
+  auto match = router_.find(request.method, exchange_->head.encoded_path);
+  if (!match || match->kind != Router::Match::Kind::Found) {
+    co_await writer.send(refusal(match));
+    co_return;
+  }
+  request.params = std::move(match->params);
+  exchange_->pattern = match->pattern;
   std::exception_ptr thrown;
   try {
-    co_await (*handler)(*request, *writer);
+    co_await (*match->handler)(request, writer);
   } catch (...) {
     thrown = std::current_exception();
   }
   if (thrown && !aborted_) {
     log(LogLevel::Error, "handler failed",
-        {{"method", request->method}, {"path", request->path}, {"error", describe(thrown)}});
+        {{"method", request.method}, {"path", request.path}, {"error", describe(thrown)}});
   }
-  if (!writer->started()) {
-    co_await writer->send(error_response(500, "SERVER_ERROR", "internal error"));
+  if (!writer.started()) {
+    co_await writer.send(error_response(500, "SERVER_ERROR", "internal error"));
   }
 }
 
+bool Connection::may_go_on() const {
+  return exchange_->writer.finished() && exchange_->writer.keep_alive() && !finishing_;
+}
+
+void Connection::report() const {
+  const ConnectionWriter& writer = exchange_->writer;
+  FinishedRequest finished;
+  finished.method = exchange_->head.request.method;
+  finished.pattern = exchange_->pattern;
+  finished.status = writer.status();
+  finished.complete = writer.finished() || writer.websocket();
+  finished.duration = Socket::Clock::now() - exchange_->started;
+  finished.body_bytes = writer.body_bytes();
+  options_.observer->request_finished(finished);
+}
+
 // May the connection serve another request?
-Task<bool> Connection::settle(RequestBody* body, ConnectionWriter* writer) {
-  if (writer->websocket()) co_return false;
-  if (!writer->finished()) {
+Task<bool> Connection::settle() {
+  if (exchange_->writer.websocket()) co_return false;
+  if (!exchange_->writer.finished()) {
     socket_.abort();
     co_return false;
   }
-  if (writer->keep_alive() && !finishing_ &&
-      co_await body->drain(options_.max_drain_bytes, options_.drain_timeout)) {
+  if (may_go_on() &&
+      co_await exchange_->body.drain(options_.max_drain_bytes, options_.drain_timeout)) {
     co_return true;
   }
   co_await close_gently();
@@ -176,12 +201,21 @@ Task<bool> Connection::settle(RequestBody* body, ConnectionWriter* writer) {
 }
 
 Task<void> Connection::refuse(ProtocolError error) {
-  auto text =
-      format_last_response(error_response(error.status, code_of(error.status), error.message));
+  Response response = error_response(error.status, code_of(error.status), error.message);
+  size_t body_bytes = response.body.size();
+  auto text = format_last_response(std::move(response));
   if (!text) co_return;
   WriteParts parts{*text};
   // At most one attempt: a client this broken is not waited for.
-  if (auto sent = socket_.try_write(parts); !sent) co_return;
+  auto sent = socket_.try_write(parts);
+  if (options_.observer) {
+    FinishedRequest finished;
+    finished.status = error.status;
+    finished.complete = sent && *sent;
+    finished.body_bytes = body_bytes;
+    options_.observer->request_finished(finished);
+  }
+  if (!sent) co_return;
   co_await close_gently();
 }
 
@@ -200,14 +234,14 @@ Task<void> Connection::close_gently() {
 
 void Connection::finish_soon() {
   finishing_ = true;
-  if (writer_ == nullptr) socket_.cancel();
+  if (!exchange_) socket_.cancel();
 }
 
 void Connection::abort() {
   finishing_ = true;
   aborted_ = true;
   socket_.abort();
-  if (writer_ != nullptr) writer_->abandon();
+  if (exchange_) exchange_->writer.abandon();
   cancellation_.emit(boost::asio::cancellation_type::terminal);
 }
 

@@ -26,8 +26,8 @@ struct ConnectionContext {
 // One client: reads requests and has them answered, strictly one after the other.
 class Connection {
  public:
-  Connection(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
-             const ConnectionContext& context);
+  Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
+             DeadlineQueue& deadlines, const ConnectionContext& context);
 
   // Until the client or the server ends it. Never throws but for cancellation of its own waits.
   Task<void> run();
@@ -44,12 +44,25 @@ class Connection {
   boost::asio::cancellation_signal& cancellation() { return cancellation_; }
 
  private:
+  // A request and its answer. Kept here and not in a coroutine's frame, which would be too large
+  // for Asio to use again.
+  struct Exchange {
+    Exchange(RequestHead parsed, Connection& connection);
+    RequestHead head;
+    RequestBody body;
+    ConnectionWriter writer;
+    std::string_view pattern;             // of the route, once found
+    Socket::Clock::time_point started{};  // where somebody observes
+  };
+
   Task<bool> serve_one();
-  Task<Parsed<std::optional<RequestHead>>> read_head();
-  Parsed<std::optional<RequestHead>> take_head(HeadScanner& scanner);
-  Task<void> answer(RequestHead* head, ConnectionWriter* writer);
-  Task<void> call(const Handler* handler, Request* request, ConnectionWriter* writer);
-  Task<bool> settle(RequestBody* body, ConnectionWriter* writer);
+  Task<Parsed<bool>> read_head();
+  Parsed<bool> take_head(HeadScanner& scanner);
+  Task<void> answer();
+  Response refusal(const Result<Router::Match>& match) const;
+  Task<bool> settle();
+  bool may_go_on() const;
+  void report() const;
   Task<void> refuse(ProtocolError error);
   Task<void> close_gently();
 
@@ -64,7 +77,7 @@ class Connection {
   bool finishing_ = false;
   bool aborted_ = false;
   std::optional<Socket::Clock::time_point> waiting_since_;
-  ConnectionWriter* writer_ = nullptr;  // of the request being handled
+  std::optional<Exchange> exchange_;  // while a request is being handled
   boost::asio::cancellation_signal cancellation_;
 };
 

@@ -14,6 +14,8 @@ namespace asio = boost::asio;
 
 namespace {
 
+constexpr size_t kCopiedBody = 4096;
+
 bool has_no_body(int status) { return status < 200 || status == 204 || status == 304; }
 
 tl::unexpected<Error> misuse(std::string_view what) {
@@ -74,8 +76,18 @@ Task<Result<void>> ConnectionWriter::send(Response response) {
   ATOLL_CO_ASSIGN(std::string head,
                   make_head(response.status, response.headers, body, response.body.size()));
   phase_ = Phase::Done;
-  WriteParts parts{head};
-  if (body == BodyKind::Length && !head_only()) parts[1] = response.body;
+  status_ = response.status;
+  WriteParts parts;
+  if (body == BodyKind::Length && !head_only()) {
+    body_bytes_ = response.body.size();
+    // One part is cheaper to send than two, as long as it is cheap to copy.
+    if (response.body.size() <= kCopiedBody) {
+      head.append(response.body);
+    } else {
+      parts[1] = response.body;
+    }
+  }
+  parts[0] = head;
   // Small answers: the same single write without another coroutine.
   auto done = context_.socket.try_write(parts);
   if (done && *done) co_return Result<void>();
@@ -92,6 +104,8 @@ Task<Result<void>> ConnectionWriter::start(int status, Headers headers,
   length_left_ = content_length.value_or(0);
   ATOLL_CO_ASSIGN(std::string head, make_head(status, headers, body_kind_, length_left_));
   phase_ = Phase::Streaming;
+  status_ = status;
+  context_.input.release_if_empty();
   WriteParts parts{head};
   co_return co_await push(parts);
 }
@@ -100,9 +114,11 @@ Result<void> ConnectionWriter::count_bytes(uint64_t bytes) {
   if (phase_ == Phase::Failed) return fail(ErrorCode::Unavailable, "the client is gone");
   if (phase_ != Phase::Streaming) return misuse("the response is not being streamed");
   if (body_kind_ == BodyKind::None && bytes > 0) return misuse("this status has no body");
-  if (body_kind_ != BodyKind::Length) return {};
-  if (bytes > length_left_) return misuse("the body is longer than announced");
-  length_left_ -= bytes;
+  if (body_kind_ == BodyKind::Length) {
+    if (bytes > length_left_) return misuse("the body is longer than announced");
+    length_left_ -= bytes;
+  }
+  if (!head_only()) body_bytes_ += bytes;
   return {};
 }
 
@@ -138,10 +154,12 @@ Task<Result<void>> ConnectionWriter::wait_writable() {
 
 void ConnectionWriter::mark_written(uint64_t bytes) {
   length_left_ -= std::min(bytes, length_left_);
+  body_bytes_ += bytes;
 }
 
 PeerWatch& ConnectionWriter::watch() {
   if (watch_) return *watch_;
+  context_.input.release_if_empty();
   watch_ = std::make_shared<PeerWatch>(context_.socket, context_.input);
   if (context_.body.complete()) {
     watch_->start();
@@ -187,6 +205,7 @@ Task<Result<std::shared_ptr<WebSocket>>> ConnectionWriter::upgrade_websocket(
   ATOLL_CO_ASSIGN(websocket_,
                   co_await accept_websocket(std::move(executor), context_.socket.release(),
                                             &context_.request, std::move(options)));
+  status_ = 101;
   co_return websocket_;
 }
 

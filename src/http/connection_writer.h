@@ -48,6 +48,8 @@ class ConnectionWriter final : public ResponseWriter {
   // For the connection, once the handler has returned.
   bool finished() const { return phase_ == Phase::Done; }
   bool keep_alive() const { return keep_alive_; }
+  int status() const { return status_; }
+  uint64_t body_bytes() const { return body_bytes_; }
   const std::shared_ptr<WebSocket>& websocket() const { return websocket_; }
   void stop_watching();
   // For the server's shutdown: wakes a handler that waits for closed().
@@ -65,7 +67,9 @@ class ConnectionWriter final : public ResponseWriter {
   bool keep_alive_;
   Phase phase_ = Phase::Fresh;
   BodyKind body_kind_ = BodyKind::None;
+  int status_ = 0;  // once its head was handed over
   uint64_t length_left_ = 0;
+  uint64_t body_bytes_ = 0;
   AsyncMutex writing_;
   std::shared_ptr<PeerWatch> watch_;
   std::shared_ptr<WebSocket> websocket_;

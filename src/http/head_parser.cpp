@@ -164,6 +164,11 @@ Parsed<std::optional<size_t>> HeadScanner::scan(std::string_view input, const He
     if (line_starts && (c == ' ' || c == '\t')) return refuse(400, "folded header line");
     if (!kSpecial[static_cast<unsigned char>(c)]) {
       if (!line_starts && input[checked_ - 1] == '\r') return refuse(400, "CR without LF");
+      // Of the bytes up to the next special one nothing more is asked.
+      while (checked_ + 1 < input.size() &&
+             !kSpecial[static_cast<unsigned char>(input[checked_ + 1])]) {
+        checked_++;
+      }
       continue;
     }
     if (c == '\r') {

@@ -45,6 +45,7 @@ class TempDir {
 // A client that says exactly what it is told to.
 class RawConnection {
  public:
+  explicit RawConnection(UniqueFd fd) : fd_(std::move(fd)) {}
   explicit RawConnection(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

@@ -35,6 +35,13 @@ class InputBuffer {
   }
   void commit(size_t bytes) { end_ += bytes; }
 
+  // For a long wait: an empty buffer gives its memory back.
+  void release_if_empty() {
+    if (!empty()) return;
+    data_.reset();
+    capacity_ = begin_ = end_ = 0;
+  }
+
  private:
   void make_room(size_t bytes) {
     size_t wanted = size() + bytes;

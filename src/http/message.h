@@ -18,10 +18,10 @@
 namespace atl::http {
 
 // Who is at the other end. The kernel vouches for uid, gid and pid of a Unix socket's peer as they
-// were when it connected.
+// were when it connected. A Unix peer is trusted, so nobody is one by default.
 struct Peer {
   enum class Kind { Unix, Tcp };
-  Kind kind = Kind::Unix;
+  Kind kind = Kind::Tcp;
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);
   pid_t pid = 0;

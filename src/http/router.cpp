@@ -13,11 +13,20 @@ namespace atl::http {
 // Names belong to the route and not to the node: "/a/{x}" and "/a/{y}/b" share a node.
 struct Route {
   std::string method;
+  std::string pattern;
   std::vector<std::string> names;
   Handler handler;
 };
 
 struct Router::Node {
+  void list(std::vector<Pattern>& out) const {
+    for (const auto& all : {&routes, &tails}) {
+      for (const Route& route : *all) out.push_back({route.method, route.pattern});
+    }
+    for (const auto& [segment, child] : statics) child->list(out);
+    if (parameter) parameter->list(out);
+  }
+
   std::map<std::string, std::unique_ptr<Node>, std::less<>> statics;
   std::unique_ptr<Node> parameter;
   std::vector<Route> routes;  // paths that end here
@@ -94,7 +103,7 @@ Router::~Router() = default;
 void Router::add(std::string_view method, std::string_view pattern, Handler handler) {
   if (!pattern.starts_with('/')) refuse_pattern(method, pattern);
   Node* node = root_.get();
-  Route route{std::string(method), {}, std::move(handler)};
+  Route route{std::string(method), std::string(pattern), {}, std::move(handler)};
   std::vector<Route>* home = nullptr;
   std::optional<std::string_view> rest = pattern.substr(1);
   while (rest) {
@@ -122,6 +131,13 @@ void Router::add(std::string_view method, std::string_view pattern, Handler hand
 
 void Router::set_fallback(Handler handler) { fallback_ = std::move(handler); }
 
+std::vector<Router::Pattern> Router::patterns() const {
+  std::vector<Pattern> all;
+  root_->list(all);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 Result<Router::Match> Router::find(std::string_view method, std::string_view encoded_path) const {
   Match match;
   Search search{.method = method};
@@ -132,6 +148,7 @@ Result<Router::Match> Router::find(std::string_view method, std::string_view enc
     }
     match.kind = Match::Kind::Found;
     match.handler = &search.found->handler;
+    match.pattern = search.found->pattern;
     return match;
   }
   if (!search.allowed.empty()) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <compare>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "atoll/task.h"
 #include "base/result.h"
@@ -30,10 +32,19 @@ class Router {
   // Instead of a 404 where no pattern matches.
   void set_fallback(Handler handler);
 
+  struct Pattern {
+    std::string method;
+    std::string pattern;
+    auto operator<=>(const Pattern&) const = default;
+  };
+  // Every route as it was added, sorted by method and pattern.
+  std::vector<Pattern> patterns() const;
+
   struct Match {
     enum class Kind { Found, NotFound, MethodNotAllowed };
     Kind kind = Kind::NotFound;
     const Handler* handler = nullptr;
+    std::string_view pattern;  // of the route found, valid as long as the router; else empty
     PathParams params;
     std::string allow;  // "GET, HEAD, POST", for MethodNotAllowed
   };

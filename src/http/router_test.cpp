@@ -22,6 +22,26 @@ TEST(Router, CapturesNamedSegmentsDecoded) {
   EXPECT_EQ(match.params.get("other"), "");
 }
 
+TEST(Router, ListsEveryRouteAsItWasAdded) {
+  Router router;
+  router.add("POST", "/s", nothing());
+  router.add("GET", "/s/{id}/fs/{path...}", nothing());
+  router.add("GET", "/s/{name}", nothing());
+  router.add("GET", "/", nothing());
+  router.set_fallback(nothing());
+  std::vector<Router::Pattern> expected = {
+      {"GET", "/"}, {"GET", "/s/{id}/fs/{path...}"}, {"GET", "/s/{name}"}, {"POST", "/s"}};
+  EXPECT_EQ(router.patterns(), expected);
+}
+
+TEST(Router, MatchNamesThePatternThatWasFound) {
+  Router router;
+  router.add("GET", "/s/{id}", nothing());
+  EXPECT_EQ(router.find("GET", "/s/web")->pattern, "/s/{id}");
+  EXPECT_EQ(router.find("HEAD", "/s/web")->pattern, "/s/{id}");
+  EXPECT_EQ(router.find("POST", "/s/web")->pattern, "");
+}
+
 TEST(Router, TailKeepsSlashesAndIsDecoded) {
   Router router;
   router.add("GET", "/v1/sandboxes/{id}/fs/{path...}", nothing());

@@ -16,9 +16,11 @@
 #include <utility>
 #include <vector>
 
+#include "http/admission.h"
 #include "http/connection.h"
 #include "http/head_writer.h"
 #include "http/listener.h"
+#include "http/peer.h"
 #include "http/socket_calls.h"
 #include "http/status.h"
 
@@ -31,9 +33,8 @@ namespace {
 constexpr size_t kEndedAtOnce = 64;  // looking for them means looking at all
 
 // Sent without a Connection object, which is what there are too many of.
-void turn_away(int fd) {
-  auto text =
-      format_last_response(error_response(Error(ErrorCode::Unavailable, "too many connections")));
+void turn_away(int fd, const Error& reason) {
+  auto text = format_last_response(error_response(reason));
   if (!text) return;
   WriteParts parts{*text};
   [[maybe_unused]] auto ignored = send_now(fd, parts);
@@ -53,15 +54,19 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   Impl(asio::any_io_executor executor, Router router, ServerOptions options)
       : executor_(std::move(executor)),
         router_(std::move(router)),
-        options_(options),
-        memory_(options.max_buffered_bytes),
+        options_(std::move(options)),
+        memory_(options_.max_buffered_bytes),
+        // Those that were told to end still hold their places for a moment.
+        admission_(options_.max_connections + kEndedAtOnce, options_.max_connections_per_address),
         deadlines_(executor_),
         changed_(executor_, asio::steady_timer::time_point::max()) {}
 
   void listen(UniqueFd fd) {
     auto self = weak_from_this();
     auto listener = std::make_shared<Listener>(executor_, std::move(fd), [self](UniqueFd accepted) {
-      if (auto server = self.lock()) server->serve(std::move(accepted));
+      auto server = self.lock();
+      auto peer = peer_of(accepted.get());
+      if (server && peer) server->serve(std::move(accepted), std::move(*peer));
     });
     listener->start();
     listeners_.push_back(std::move(listener));
@@ -71,20 +76,32 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     paths_.push_back({std::move(path), listener.device, listener.inode});
   }
 
-  void serve(UniqueFd fd) {
-    if (stopping_ || (connections_.size() >= options_.max_connections && !make_room())) {
-      return turn_away(fd.get());
+  void serve(UniqueFd fd, Peer peer) {
+    if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"));
+    Peer::Kind kind = peer.kind;
+    ServerObserver* observer = options_.observer.get();
+    bool full = connections_.size() + kEndedAtOnce >= admission_.max_connections() && !make_room();
+    Result<Admission::Ticket> ticket = fail(ErrorCode::Unavailable, "too many connections");
+    if (!full) ticket = admission_.admit(peer);
+    if (!ticket) {
+      if (observer != nullptr) observer->connection_refused(kind);
+      return turn_away(fd.get(), ticket.error());
     }
+    if (observer != nullptr) observer->connection_opened(kind);
     make_ready(fd.get());
-    auto connection = std::make_shared<Connection>(executor_, std::move(fd), deadlines_,
+    auto connection = std::make_shared<Connection>(executor_, std::move(fd), std::move(peer),
+                                                   deadlines_,
                                                    ConnectionContext{router_, options_, memory_});
     connections_.insert(connection);
-    auto done = [self = shared_from_this(), connection](const std::exception_ptr&) {
+    auto done = [self = shared_from_this(), connection, kind,
+                 place = std::move(*ticket)](const std::exception_ptr&) {
+      if (self->options_.observer) self->options_.observer->connection_closed(kind);
       self->connections_.erase(connection);
       self->changed_.cancel();
     };
+    auto slot = connection->cancellation().slot();
     asio::co_spawn(executor_, connection->run(),
-                   asio::bind_cancellation_slot(connection->cancellation().slot(), done));
+                   asio::bind_cancellation_slot(slot, std::move(done)));
   }
 
   void close_listeners() {
@@ -151,6 +168,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   Router router_;
   ServerOptions options_;
   MemoryBudget memory_;
+  Admission admission_;
   DeadlineQueue deadlines_;
   asio::steady_timer changed_;
   bool stopping_ = false;
@@ -161,7 +179,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 };
 
 Server::Server(asio::any_io_executor executor, Router router, ServerOptions options)
-    : impl_(std::make_shared<Impl>(std::move(executor), std::move(router), options)) {}
+    : impl_(std::make_shared<Impl>(std::move(executor), std::move(router), std::move(options))) {}
 
 Server::~Server() {
   impl_->close_listeners();
@@ -194,7 +212,9 @@ Result<void> Server::listen_fd(UniqueFd fd) {
   return {};
 }
 
-void Server::serve(UniqueFd connection) { impl_->serve(std::move(connection)); }
+void Server::serve(UniqueFd connection, Peer peer) {
+  impl_->serve(std::move(connection), std::move(peer));
+}
 
 Task<void> Server::stop(std::chrono::milliseconds grace) {
   auto impl = impl_;

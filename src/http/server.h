@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "http/router.h"
+#include "http/server_observer.h"
 
 namespace atl::http {
 
@@ -21,7 +22,9 @@ struct ServerOptions {
 
   size_t max_head_bytes = 16 * 1024;
   size_t max_target_bytes = 8 * 1024;
-  size_t max_connections = 4096;
+  // All connections, and those from one address; admission.h says what counts as one.
+  size_t max_connections = 16384;
+  size_t max_connections_per_address = 1024;
   // What a handler left of a request body is read and dropped up to this; beyond, the connection
   // is closed.
   size_t max_drain_bytes = 256 * 1024;
@@ -33,6 +36,8 @@ struct ServerOptions {
   std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
   std::chrono::milliseconds write_timeout{60'000};  // the longest a reader may take nothing
   std::chrono::milliseconds drain_timeout{5'000};   // for all that a handler left of a body
+
+  std::shared_ptr<ServerObserver> observer;  // may be none
 };
 
 // An HTTP/1.1 server on one io_context thread, with a coroutine a connection. All members are
@@ -52,8 +57,9 @@ class Server {
   Result<uint16_t> listen_tcp(std::string address, uint16_t port);
   // A stream socket that is already listening, such as one from the service manager.
   Result<void> listen_fd(UniqueFd fd);
-  // Serves one connection that somebody else accepted.
-  void serve(UniqueFd connection);
+  // Serves one connection that somebody else accepted. Who is at its other end is for the caller to
+  // say: one end of a socket pair would pass for a local client.
+  void serve(UniqueFd connection, Peer peer);
 
   // Accepts no more, closes idle connections, gives running requests until `grace`, then cuts them.
   Task<void> stop(std::chrono::milliseconds grace);

@@ -1,5 +1,6 @@
 #include "http/server.h"
 
+#include <netinet/in.h>
 #include <sys/stat.h>
 
 #include "http/http_test_support.h"
@@ -231,6 +232,69 @@ TEST(Server, ListensOnTcp) {
   server.run([&] { port = *server.server().listen_tcp("127.0.0.1", 0); });
   auto client = *Client::create("http://127.0.0.1:" + std::to_string(port));
   EXPECT_EQ(client.request("GET", "/me")->body, "127.0.0.1");
+}
+
+// The kernel still hands out what such a client sent, but no longer says who it was.
+TEST(Server, TcpClientThatResetsBeforeItIsAcceptedIsNotServed) {
+  std::atomic<int> served = 0;
+  TestServer server([&](Router& router) {
+    router.add("POST", "/x", [&](Request&, ResponseWriter& writer) -> Task<void> {
+      served++;
+      co_await writer.send(Response::empty());
+    });
+  });
+  server.run([&] {
+    uint16_t port = *server.server().listen_tcp("127.0.0.1", 0);
+    UniqueFd client(::socket(AF_INET, SOCK_STREAM, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ASSERT_EQ(0, ::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)));
+    std::string_view text = "POST /x HTTP/1.1\r\nHost: h\r\n\r\n";
+    ASSERT_EQ(::send(client.get(), text.data(), text.size(), 0), ssize_t(text.size()));
+    linger reset{1, 0};
+    ::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  });
+  // One that comes later is served, so the first has had its turn.
+  uint16_t port = 0;
+  server.run([&] { port = *server.server().listen_tcp("127.0.0.1", 0); });
+  auto later = *Client::create("http://127.0.0.1:" + std::to_string(port));
+  EXPECT_EQ(later.request("POST", "/x")->status, 204);
+  EXPECT_EQ(served, 1);
+}
+
+TEST(Server, ConnectionFromElsewhereHasThePeerItCameWith) {
+  TestServer server([](Router& router) {
+    router.add("GET", "/me", [](Request& request, ResponseWriter& writer) -> Task<void> {
+      bool local = request.peer.kind == Peer::Kind::Unix;
+      co_await writer.send(Response::text((local ? "unix " : "tcp ") + request.peer.address));
+    });
+  });
+  int ends[2];
+  ASSERT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+  UniqueFd theirs(ends[0]);
+  Peer peer;
+  peer.address = "192.0.2.7";
+  server.run([&] { server.server().serve(UniqueFd(ends[1]), peer); });
+  testing::RawConnection raw{std::move(theirs)};
+  raw.send("GET /me HTTP/1.1\r\nHost: h\r\n\r\n");
+  EXPECT_TRUE(raw.read_until("192.0.2.7").ends_with("tcp 192.0.2.7"));
+}
+
+TEST(Server, Ipv4ClientOfAListenerForBothFamiliesHasItsPlainAddress) {
+  TestServer server([](Router& router) {
+    router.add("GET", "/me", [](Request& request, ResponseWriter& writer) -> Task<void> {
+      co_await writer.send(Response::text(request.peer.address));
+    });
+  });
+  Result<uint16_t> port = fail(ErrorCode::Internal, "");
+  server.run([&] { port = server.server().listen_tcp("::", 0); });
+  if (!port) GTEST_SKIP() << "no IPv6 here: " << port.error().message();
+  auto client = *Client::create("http://127.0.0.1:" + std::to_string(*port));
+  auto response = client.request("GET", "/me");
+  if (!response) GTEST_SKIP() << "IPv6 sockets take no IPv4 here: " << response.error().message();
+  EXPECT_EQ(response->body, "127.0.0.1");
 }
 
 TEST(Server, SocketFileHasItsModeAndStaleOnesAreReplaced) {

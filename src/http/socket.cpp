@@ -4,7 +4,7 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
@@ -16,19 +16,23 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 // A peer as fast as we are would otherwise keep the thread for the whole of its gigabyte.
 constexpr int kCallsBetweenYields = 32;
 
+// Asio makes nothing of the family but getsockname(), which nobody asks for.
+const asio::generic::stream_protocol kAnyStream(AF_UNIX, 0);
+
 struct Socket::State {
   State(const asio::any_io_executor& executor, UniqueFd fd, DeadlineQueue& deadlines)
-      : descriptor(executor, fd.release()),
+      : socket(executor, kAnyStream, fd.release()),
         read_deadline(deadlines, [this] { expire(); }),
         write_deadline(deadlines, [this] { expire(); }) {}
 
   void expire() {
     timed_out = true;
     boost::system::error_code ignored;
-    descriptor.cancel(ignored);
+    socket.cancel(ignored);
   }
 
-  asio::posix::stream_descriptor descriptor;
+  // As a socket rather than as a descriptor: recv() is cheaper than read().
+  asio::generic::stream_protocol::socket socket;
   Deadline read_deadline;
   Deadline write_deadline;
   bool timed_out = false;
@@ -73,7 +77,7 @@ Task<Result<size_t>> Socket::read_later(std::span<char> into, Clock::time_point 
   auto state = state_;
   state->read_deadline.set(deadline);
   auto [error, got] =
-      co_await state->descriptor.async_read_some(asio::buffer(into.data(), into.size()), kAwait);
+      co_await state->socket.async_read_some(asio::buffer(into.data(), into.size()), kAwait);
   state->read_deadline.clear();
   if (error == asio::error::eof) co_return size_t{0};
   ATOLL_CO_TRY(check(error, state->timed_out));
@@ -104,9 +108,8 @@ Task<Result<void>> Socket::wait(Direction direction, Clock::time_point deadline)
   state->calls_since_yield = 0;
   Deadline& armed = reading ? state->read_deadline : state->write_deadline;
   armed.set(deadline);
-  auto kind = reading ? asio::posix::stream_descriptor::wait_read
-                      : asio::posix::stream_descriptor::wait_write;
-  auto [error] = co_await state->descriptor.async_wait(kind, kAwait);
+  auto kind = reading ? asio::socket_base::wait_read : asio::socket_base::wait_write;
+  auto [error] = co_await state->socket.async_wait(kind, kAwait);
   armed.clear();
   co_return check(error, state->timed_out);
 }
@@ -119,8 +122,8 @@ Task<Result<void>> Socket::wait_writable(Duration timeout) {
 }
 
 void Socket::notify_readable(std::function<void()> callback) {
-  state_->descriptor.async_wait(
-      asio::posix::stream_descriptor::wait_read,
+  state_->socket.async_wait(
+      asio::socket_base::wait_read,
       [callback = std::move(callback)](const boost::system::error_code& error) {
         if (!error) callback();
       });
@@ -128,20 +131,20 @@ void Socket::notify_readable(std::function<void()> callback) {
 
 void Socket::cancel() {
   boost::system::error_code ignored;
-  state_->descriptor.cancel(ignored);
+  state_->socket.cancel(ignored);
 }
 
 void Socket::shut_down_writing() { ::shutdown(native_handle(), SHUT_WR); }
 
 void Socket::abort() {
-  if (!state_->descriptor.is_open()) return;
+  if (!state_->socket.is_open()) return;
   ::shutdown(native_handle(), SHUT_RDWR);
   cancel();
 }
 
 bool Socket::timed_out() const { return state_->timed_out; }
-asio::any_io_executor Socket::executor() const { return state_->descriptor.get_executor(); }
-int Socket::native_handle() const { return state_->descriptor.native_handle(); }
-UniqueFd Socket::release() { return UniqueFd(state_->descriptor.release()); }
+asio::any_io_executor Socket::executor() const { return state_->socket.get_executor(); }
+int Socket::native_handle() const { return state_->socket.native_handle(); }
+UniqueFd Socket::release() { return UniqueFd(state_->socket.release()); }
 
 }  // namespace atl::http

@@ -9,6 +9,8 @@
 namespace atl::http {
 namespace {
 
+constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
 void drop_front(WriteParts& parts, size_t bytes) {
   for (std::string_view& part : parts) {
     size_t count = std::min(bytes, part.size());
@@ -17,9 +19,7 @@ void drop_front(WriteParts& parts, size_t bytes) {
   }
 }
 
-}  // namespace
-
-Result<bool> send_now(int fd, WriteParts& parts) {
+ssize_t send_parts(int fd, const WriteParts& parts) {
   std::array<iovec, std::tuple_size_v<WriteParts>> vectors{};
   msghdr message{};
   message.msg_iov = vectors.data();
@@ -27,10 +27,18 @@ Result<bool> send_now(int fd, WriteParts& parts) {
     if (part.empty()) continue;
     vectors[message.msg_iovlen++] = {const_cast<char*>(part.data()), part.size()};
   }
-  if (message.msg_iovlen == 0) return true;
+  return ::sendmsg(fd, &message, kSendFlags);
+}
+
+}  // namespace
+
+Result<bool> send_now(int fd, WriteParts& parts) {
+  bool single = parts[1].empty() && parts[2].empty();
+  if (single && parts[0].empty()) return true;
   ssize_t sent = 0;
   do {
-    sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    sent =
+        single ? ::send(fd, parts[0].data(), parts[0].size(), kSendFlags) : send_parts(fd, parts);
   } while (sent < 0 && errno == EINTR);
   if (sent < 0) {
     if (errno == EAGAIN) return false;
