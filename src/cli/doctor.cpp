@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/config_options.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -93,10 +94,12 @@ Command doctor_command() {
   command.summary = "Check everything that sandboxes need of this host";
   command.examples = {"sudo atoll doctor",
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
-  command.options = {
-      {"--data-dir", "DIR", "the server's (default: /var/lib/atoll)", &settings->data_dir},
-      {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
+  command.options = {{"--data-dir", "DIR", kDataDirHelp, &settings->data_dir},
+                     {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
   command.run = [settings](const Globals& globals) {
+    auto data_dir = data_dir_or_configured(settings->data_dir);
+    if (!data_dir) return report(data_dir.error());
+    settings->data_dir = *data_dir;
     settings->url = globals.url;
     return run_doctor(globals, *settings);
   };
