@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "base/log.h"
 #include "http/status.h"
 #include "os/file.h"
 
@@ -23,13 +24,17 @@ struct Entry {
 
 void note(Service& service, const Entry& entry, std::string outcome) {
   if (service.audit == nullptr) return;
-  auth::AuditEntry line{.actor = entry.who.actor,
+  auth::AuditEntry line{.at_ms = sandbox::wall_clock_ms(),
+                        .actor = entry.who.actor,
                         .tenant = entry.who.caller.owner.tenant,
                         .action = entry.action,
                         .target = entry.request.param("id"),
                         .outcome = std::move(outcome),
                         .peer = entry.request.peer.address};
-  service.audit->append(line);
+  auto written = service.audit->append(line);
+  if (!written) {
+    log(LogLevel::Error, "cannot write the audit log", {{"error", written.error().message()}});
+  }
 }
 
 Result<Principal> admit(Service& service, Access access, const std::string& name,

@@ -103,6 +103,7 @@ Command template_command();
 Command doctor_command();
 Command system_command();
 Command serve_command();
+Command config_command();
 Command version_command();
 Command completion_command();
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cli/command.h"
+#include "cli/config_options.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
@@ -95,12 +96,15 @@ Command doctor_command() {
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
   command.options = {{"--data-dir",
                       "DIR",
-                      "the server's (default: /var/lib/atoll)",
+                      kDataDirHelp,
                       &settings->data_dir,
                       {},
                       Complete::File},
                      {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
   command.run = [settings](const Globals& globals) {
+    auto data_dir = data_dir_or_configured(settings->data_dir);
+    if (!data_dir) return report(data_dir.error());
+    settings->data_dir = *data_dir;
     settings->url = globals.url;
     return run_doctor(globals, *settings);
   };

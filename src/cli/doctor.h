@@ -7,7 +7,7 @@
 namespace atl::cli {
 
 struct DoctorSettings {
-  std::string data_dir = "/var/lib/atoll";
+  std::string data_dir;
   std::string user = "atoll";
   std::string url;  // of the server to look for
 };

@@ -3,48 +3,32 @@
 
 #include <memory>
 
+#include "base/version.h"
+#include "cli/config_options.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
-#include "cli/version.h"
 #include "serve/serve.h"
 
 namespace atl::cli {
 
 Command serve_command() {
-  auto arguments = std::make_shared<ServeArguments>();
+  auto inputs = std::make_shared<config::Inputs>();
+  auto ready_fd = std::make_shared<int>(-1);
   Command command;
   command.name = "serve";
   command.summary = "Run the server, as root";
   command.examples = {"sudo atoll serve",
-                      "sudo atoll serve --listen none --data-dir /srv/atoll --pool 8"};
-  ServeArguments& to = *arguments;
-  command.options = {
-      {"--data-dir",
-       "DIR",
-       "what lasts (default: " + to.data_dir + ")",
-       &to.data_dir,
-       {},
-       Complete::File},
-      {"--run-dir",
-       "DIR",
-       "its sockets (default: " + to.run_dir + ")",
-       &to.run_dir,
-       {},
-       Complete::File},
-      {"--listen", "ADDR:PORT", "beside the socket (default: " + to.listen + "), or none",
-       &to.listen},
-      {"--cgroup", "NAME", "control group of all sandboxes (default: atoll)", &to.cgroup},
-      {"--reserve", "N", "blank sandboxes to keep ready", &to.reserve},
-      {"--pool", "N", "whole sandboxes to keep ready for a template", &to.pool},
-      {"--on-exit", "WHAT", "keep sandboxes running or stop them", &to.on_exit, {"keep", "stop"}},
-      {"--ready-fd", "N", "write \"ready\" to this descriptor once it serves", &to.ready_fd},
-      {"--log-level",
-       "LEVEL",
-       "debug, info, warning or error",
-       &to.log_level,
-       {"debug", "info", "warning", "error"}},
-      {"--user", "NAME", "account of the part without privileges (default: atoll)", &to.user}};
-  command.run = [arguments](const Globals&) { return run_serve(*arguments); };
+                      "sudo atoll serve --listen none --data-dir /srv/atoll --pool 8",
+                      "sudo atoll serve --config ./config.toml"};
+  command.options = config_options(*inputs);
+  command.options.push_back(
+      {"--ready-fd", "N", "write \"ready\" to this descriptor once it serves", ready_fd.get()});
+  command.run = [inputs, ready_fd](const Globals&) {
+    auto loaded = config::load_from_environment(*inputs);
+    if (!loaded) return report(loaded.error());
+    loaded->config.ready_fd = *ready_fd;
+    return serve::run_serve(loaded->config);
+  };
   return command;
 }
 
@@ -97,12 +81,12 @@ Command all_commands() {
   root.examples = {"atoll run -- python3 -c 'print(6*7)'", "atoll create --name web --memory 512m",
                    "atoll exec -it web -- bash", "atoll cp ./dir web:/workspace/dir"};
   for (auto make :
-       {run_command,     create_command,    ls_command,      inspect_command, exec_command,
-        ps_command,      logs_command,      kill_command,    wait_command,    cp_command,
-        cat_command,     files_command,     search_command,  watch_command,   stop_command,
-        start_command,   pause_command,     unpause_command, update_command,  usage_command,
-        rm_command,      template_command,  system_command,  doctor_command,  serve_command,
-        version_command, completion_command}) {
+       {run_command,    create_command,   ls_command,        inspect_command, exec_command,
+        ps_command,     logs_command,     kill_command,      wait_command,    cp_command,
+        cat_command,    files_command,    search_command,    watch_command,   stop_command,
+        start_command,  pause_command,    unpause_command,   update_command,  usage_command,
+        rm_command,     template_command, system_command,    doctor_command,  serve_command,
+        config_command, version_command,  completion_command}) {
     root.commands.push_back(make());
   }
   return root;

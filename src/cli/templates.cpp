@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "cli/config_options.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/table.h"
@@ -14,11 +15,13 @@ namespace {
 struct ImportOptions {
   std::string file;
   std::string name;
-  std::string data_dir = "/var/lib/atoll";
+  std::string data_dir;
 };
 
 int import_file(const Globals& globals, const ImportOptions& options) {
-  auto imported = image::import_template(options.data_dir, options.name, options.file);
+  auto data_dir = data_dir_or_configured(options.data_dir);
+  if (!data_dir) return report(data_dir.error());
+  auto imported = image::import_template(*data_dir, options.name, options.file);
   if (!imported) return report(imported.error());
   const image::Template& made = imported->manifest;
   if (globals.json) {
@@ -48,7 +51,7 @@ Command import_command() {
   command.options = {{"--name", "NAME", "what sandboxes ask for", &options->name},
                      {"--data-dir",
                       "DIR",
-                      "the server's (default: /var/lib/atoll)",
+                      kDataDirHelp,
                       &options->data_dir,
                       {},
                       Complete::File}};

@@ -1,4 +1,4 @@
-// Sizes, durations and counts as people write and read them.
+// Values as people write them (base/units.h) and read them.
 #pragma once
 
 #include <chrono>
@@ -7,16 +7,10 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "base/units.h"
 
 namespace atl::cli {
 
-// "512m", "2g", "1.5GiB": powers of 1024, the unit is required.
-Result<uint64_t> parse_size(std::string_view text);
-// "30s", "1h30m", "500ms", "2d"; "never" is 0. The unit is required.
-Result<std::chrono::milliseconds> parse_duration(std::string_view text);
-// "1", "0.5": thousandths of a core.
-Result<uint32_t> parse_cores(std::string_view text);
-Result<uint32_t> parse_count(std::string_view text);
 // "A=1" into its two halves.
 Result<std::pair<std::string, std::string>> parse_assignment(std::string_view text);
 

@@ -81,8 +81,9 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     Peer::Kind kind = peer.kind;
     ServerObserver* observer = options_.observer.get();
     bool full = connections_.size() + kEndedAtOnce >= admission_.max_connections() && !make_room();
-    Result<Admission::Ticket> ticket = fail(ErrorCode::Unavailable, "too many connections");
-    if (!full) ticket = admission_.admit(peer);
+    Result<Admission::Ticket> ticket =
+        full ? Result<Admission::Ticket>(fail(ErrorCode::Unavailable, "too many connections"))
+             : admission_.admit(peer);
     if (!ticket) {
       if (observer != nullptr) observer->connection_refused(kind);
       return turn_away(fd.get(), ticket.error());

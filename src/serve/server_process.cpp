@@ -15,11 +15,11 @@
 #include "api/routes.h"
 #include "backends/native/native_backend.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "http/server.h"
 #include "os/file.h"
 #include "os/parent_death.h"
 #include "sandbox/manager.h"
-#include "serve/defaults.h"
 #include "store/store.h"
 
 namespace atl::serve {
@@ -43,23 +43,41 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+api::ServiceSettings settings_from(const config::Config& config, const Prepared& prepared) {
+  return {.version = kVersion,
+          .base_url = config.public_url.empty() ? prepared.base_url : config.public_url,
+          .templates_dir = config.data_dir + "/templates",
+          .rate_per_s = config.rate_per_second,
+          .public_metrics = config.metrics_public,
+          .max_lifetime_s = config.lifetimes.max_s,
+          .idle_timeout_s = config.lifetimes.idle_s,
+          .delete_after_stopped_s = config.lifetimes.delete_after_stop_s};
+}
+
+Result<std::optional<auth::AuditLog>> open_audit(const config::Config& config) {
+  if (!config.audit) return std::nullopt;
+  return auth::AuditLog::open(config.data_dir + "/audit", sandbox::wall_clock_ms());
+}
+
 class ServerProcess {
  public:
-  ServerProcess(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
+  ServerProcess(const config::Config& config, Prepared& prepared, UniqueFd launcher,
                 std::unique_ptr<store::Store> store, const auth::MasterKey& master,
-                auth::AuditLog audit, bool announce)
-      : arguments_(arguments),
+                std::optional<auth::AuditLog> audit, bool announce)
+      : config_(config),
         prepared_(prepared),
         announce_(announce),
         store_(std::move(store)),
         launcher_(
             std::make_shared<native::LauncherClient>(io_.get_executor(), std::move(launcher))),
         backend_(io_.get_executor(), launcher_,
-                 {.data_dir = arguments.data_dir, .run_dir = arguments.run_dir}),
+                 {.data_dir = config.data_dir, .run_dir = config.run_dir}),
         manager_(std::make_shared<sandbox::Manager>(
             io_.get_executor(), backend_, *store_,
             sandbox::ManagerOptions{
-                .pool = {.target = arguments.pool, .limits = default_limits()}})),
+                .pool = {.target = config.pool, .limits = config.default_limits},
+                .max_sandboxes = config.max_sandboxes,
+                .keep_events_ms = int64_t{config.events_keep_hours} * 3'600'000})),
         keys_(*store_),
         secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
         tokens_(master),
@@ -68,12 +86,12 @@ class ServerProcess {
                  .keys = keys_,
                  .secrets = secrets_,
                  .tokens = tokens_,
-                 .audit = &audit_,
-                 .settings = {.version = kVersion,
-                              .base_url = prepared.base_url,
-                              .templates_dir = arguments.data_dir + "/templates"}},
+                 .audit = audit_ ? &*audit_ : nullptr,
+                 .settings = settings_from(config, prepared),
+                 .limiter = {}},
         server_(io_.get_executor(), api::make_router(service_)),
-        signals_(io_.get_executor(), SIGTERM, SIGINT) {}
+        signals_(io_.get_executor(), SIGTERM, SIGINT),
+        reload_signal_(io_.get_executor(), SIGHUP) {}
 
   int run() {
     launcher_->on_lost([this] {
@@ -98,13 +116,24 @@ class ServerProcess {
       io_.stop();
       co_return;
     }
+    asio::co_spawn(
+        io_, [this]() -> Task<void> { return reload_when_told(); }, asio::detached);
     (void)co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
     log(LogLevel::Info, "ending");
     ending_ = true;
     co_await server_.stop(5s);
-    co_await manager_->shut_down(arguments_.on_exit == "stop");
+    co_await manager_->shut_down(config_.on_exit == "stop");
     (void)co_await launcher_->tell(wire::ShutdownRequest{});
     io_.stop();
+  }
+
+  Task<void> reload_when_told() {
+    for (;;) {
+      auto [error, signal] =
+          co_await reload_signal_.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (error) co_return;
+      log(LogLevel::Info, "told to reload; there is nothing to read again");
+    }
   }
 
   Task<Result<void>> start() {
@@ -120,14 +149,14 @@ class ServerProcess {
       ATOLL_CO_TRY(server_.listen_fd(std::move(listener)));
     manager_->warm_pool();
     log(LogLevel::Info, "serving",
-        {{"socket", arguments_.run_dir + "/atoll.sock"},
+        {{"socket", config_.run_dir + "/atoll.sock"},
          {"url", prepared_.base_url},
          {"sandboxes", std::to_string(manager_->size())}});
-    if (announce_ && arguments_.ready_fd >= 0) (void)os::write_all(arguments_.ready_fd, "ready\n");
+    if (announce_ && config_.ready_fd >= 0) (void)os::write_all(config_.ready_fd, "ready\n");
     co_return Result<void>();
   }
 
-  const cli::ServeArguments& arguments_;
+  const config::Config& config_;
   Prepared& prepared_;
   bool announce_;
   asio::io_context io_{1};
@@ -138,21 +167,23 @@ class ServerProcess {
   account::Keys keys_;
   account::Secrets secrets_;
   account::Tokens tokens_;
-  auth::AuditLog audit_;
+  std::optional<auth::AuditLog> audit_;
   api::Service service_;
   http::Server server_;
   asio::signal_set signals_;
+  asio::signal_set reload_signal_;
   bool ending_ = false;
   int exit_code_ = 0;
 };
 
 }  // namespace
 
-void run_server(const cli::ServeArguments& arguments, Prepared& prepared, UniqueFd launcher,
+void run_server(const config::Config& config, Prepared& prepared, UniqueFd launcher,
                 ServerStart start) {
   prctl(PR_SET_NAME, "atoll-server");
   set_log_component("server");
   raise_descriptor_limit();
+  signal(SIGHUP, SIG_IGN);  // until there is somebody to hear it
   auto refuse = [](const Error& error) {
     log(LogLevel::Error, "cannot start", {{"error", error.message()}});
     _exit(kExitCannotStart);
@@ -160,13 +191,13 @@ void run_server(const cli::ServeArguments& arguments, Prepared& prepared, Unique
   auto dropped = drop_privileges(prepared.account);
   if (!dropped) refuse(dropped.error());
   os::die_with_parent(start.parent);  // after the change of user, which would undo it
-  auto store = store::Store::open(arguments.data_dir + "/state/atoll.db");
+  auto store = store::Store::open(config.data_dir + "/state/atoll.db");
   if (!store) refuse(store.error());
-  auto master = auth::MasterKey::load_or_create(arguments.data_dir + "/state/master.key");
+  auto master = auth::MasterKey::load_or_create(config.data_dir + "/state/master.key");
   if (!master) refuse(master.error());
-  auto audit = auth::AuditLog::open(arguments.data_dir + "/audit");
+  auto audit = open_audit(config);
   if (!audit) refuse(audit.error());
-  auto process = std::make_unique<ServerProcess>(arguments, prepared, std::move(launcher),
+  auto process = std::make_unique<ServerProcess>(config, prepared, std::move(launcher),
                                                  std::move(*store), *master, std::move(*audit),
                                                  start.announce);
   int code = process->run();

@@ -13,7 +13,7 @@ struct ServerStart {
   pid_t parent = 0;       // whose death ends this process; sandboxes go on
   bool announce = false;  // readiness, to --ready-fd
 };
-[[noreturn]] void run_server(const cli::ServeArguments& arguments, Prepared& prepared,
-                             UniqueFd launcher, ServerStart start);
+[[noreturn]] void run_server(const config::Config& config, Prepared& prepared, UniqueFd launcher,
+                             ServerStart start);
 
 }  // namespace atl::serve

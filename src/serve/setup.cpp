@@ -38,9 +38,9 @@ Result<void> make_dir(const std::string& path, mode_t mode, uid_t owner, gid_t g
   return {};
 }
 
-Result<void> make_dirs(const cli::ServeArguments& arguments, const Account& account) {
-  const std::string& data = arguments.data_dir;
-  const std::string& run = arguments.run_dir;
+Result<void> make_dirs(const config::Config& config, const Account& account) {
+  const std::string& data = config.data_dir;
+  const std::string& run = config.run_dir;
   // Layers hold set-user-id files of foreign ids: no other account may reach them.
   ATOLL_TRY(make_dir(data, 0750, 0, account.gid));
   ATOLL_TRY(make_dir(data + "/layers", 0711, 0, 0));
@@ -139,18 +139,19 @@ Result<UniqueFd> listen_tcp(const std::string& text, std::string& base_url) {
 
 }  // namespace
 
-Result<Prepared> prepare(const cli::ServeArguments& arguments) {
+Result<Prepared> prepare(const config::Config& config) {
   Prepared prepared;
-  prepared.account = find_account(arguments.user);
-  ATOLL_TRY(make_dirs(arguments, prepared.account));
-  ATOLL_ASSIGN(prepared.lock, take_lock(arguments.data_dir));
-  ATOLL_ASSIGN(prepared.api_key, load_api_key(arguments.data_dir, prepared.account));
-  ATOLL_ASSIGN(UniqueFd local, listen_unix(arguments.run_dir + "/atoll.sock", prepared.account));
+  prepared.account = find_account(config.user);
+  ATOLL_TRY(make_dirs(config, prepared.account));
+  ATOLL_ASSIGN(prepared.lock, take_lock(config.data_dir));
+  ATOLL_ASSIGN(prepared.api_key, load_api_key(config.data_dir, prepared.account));
+  ATOLL_ASSIGN(UniqueFd local, listen_unix(config.run_dir + "/atoll.sock", prepared.account));
   prepared.listeners.push_back(std::move(local));
-  if (arguments.listen != "none") {
-    ATOLL_ASSIGN(UniqueFd tcp, listen_tcp(arguments.listen, prepared.base_url));
+  if (config.listen != "none") {
+    ATOLL_ASSIGN(UniqueFd tcp, listen_tcp(config.listen, prepared.base_url));
     prepared.listeners.push_back(std::move(tcp));
   }
+  if (!config.public_url.empty()) prepared.base_url = config.public_url;
   return prepared;
 }
 

@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "serve/serve.h"
+#include "config/config.h"
 
 namespace atl::serve {
 
@@ -20,11 +20,11 @@ struct Account {
 struct Prepared {
   Account account;
   std::string api_key;
-  std::string base_url;             // of the loopback port; empty without one
+  std::string base_url;             // what URLs in answers begin with; empty without a port
   std::vector<UniqueFd> listeners;  // outlive a restart of the server: nobody is refused meanwhile
   UniqueFd lock;
 };
 
-Result<Prepared> prepare(const cli::ServeArguments& arguments);
+Result<Prepared> prepare(const config::Config& config);
 
 }  // namespace atl::serve

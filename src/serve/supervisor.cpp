@@ -16,7 +16,7 @@
 #include "launcher/config.h"
 #include "os/fd_passing.h"
 #include "os/parent_death.h"
-#include "serve/defaults.h"
+#include "serve/serve.h"
 #include "serve/server_process.h"
 #include "serve/setup.h"
 
@@ -49,8 +49,7 @@ std::vector<UniqueFd> copies(const std::vector<UniqueFd>& fds) {
   return result;
 }
 
-Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prepared,
-                            bool announce) {
+Result<Family> start_family(const config::Config& config, Prepared& prepared, bool announce) {
   ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
   auto [launcher_end, server_end] = std::move(pair);
   int buffer = 1 << 20;
@@ -67,17 +66,17 @@ Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prep
     setsid();
     server_end.reset();
     prepared.listeners.clear();
-    launcher::LauncherConfig config;
-    config.server = std::move(launcher_end);
-    config.data_dir = arguments.data_dir;
-    config.run_dir = arguments.run_dir;
-    config.cgroup_name = arguments.cgroup;
-    config.server_uid = prepared.account.uid;
-    config.server_gid = prepared.account.gid;
-    config.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
-    config.default_limits = default_limits();
-    config.reserve = arguments.reserve;
-    launcher::run_launcher(std::move(config));
+    launcher::LauncherConfig given;
+    given.server = std::move(launcher_end);
+    given.data_dir = config.data_dir;
+    given.run_dir = config.run_dir;
+    given.cgroup_name = config.cgroup;
+    given.server_uid = prepared.account.uid;
+    given.server_gid = prepared.account.gid;
+    given.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
+    given.default_limits = config.default_limits;
+    given.reserve = config.reserve;
+    launcher::run_launcher(std::move(given));
   }
   family.server = fork();
   if (family.server < 0) return fail_errno("fork", "server");
@@ -92,7 +91,7 @@ Result<Family> start_family(const cli::ServeArguments& arguments, Prepared& prep
                  .listeners = copies(prepared.listeners),
                  .lock = {}};
     prepared.listeners.clear();
-    run_server(arguments, own, std::move(server_end), {.parent = parent, .announce = announce});
+    run_server(config, own, std::move(server_end), {.parent = parent, .announce = announce});
   }
   return family;
 }
@@ -129,11 +128,12 @@ std::optional<pid_t> watch(const Family& family, const sigset_t& signals, int& s
     }
     siginfo_t info{};
     if (sigwaitinfo(&signals, &info) < 0) continue;
-    if (info.si_signo != SIGCHLD) return std::nullopt;
+    if (info.si_signo == SIGHUP) kill(family.server, SIGHUP);
+    if (info.si_signo == SIGTERM || info.si_signo == SIGINT) return std::nullopt;
   }
 }
 
-int supervise(const cli::ServeArguments& arguments, Prepared& prepared) {
+int supervise(const config::Config& config, Prepared& prepared) {
   sigset_t signals;
   sigemptyset(&signals);
   for (int signal : {SIGCHLD, SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
@@ -141,7 +141,7 @@ int supervise(const cli::ServeArguments& arguments, Prepared& prepared) {
   int quick_deaths = 0;
   for (bool first = true;; first = false) {
     time_t started = time(nullptr);
-    auto family = start_family(arguments, prepared, first);
+    auto family = start_family(config, prepared, first);
     if (!family) {
       log(LogLevel::Error, "cannot start", {{"error", family.error().message()}});
       return 1;
@@ -169,29 +169,25 @@ int supervise(const cli::ServeArguments& arguments, Prepared& prepared) {
 }
 
 }  // namespace
-}  // namespace atl::serve
 
-namespace atl::cli {
-
-int run_serve(ServeArguments arguments) {
+int run_serve(const config::Config& config) {
   set_log_component("supervisor");
-  if (arguments.log_level == "debug") set_log_level(LogLevel::Debug);
-  if (arguments.log_level == "warning") set_log_level(LogLevel::Warning);
-  if (arguments.log_level == "error") set_log_level(LogLevel::Error);
+  set_log_level(log_level_from(config.log_level).value_or(LogLevel::Info));
+  set_log_format(log_format_from(config.log_format).value_or(LogFormat::Json));
   if (geteuid() != 0) {
     fprintf(stderr,
             "atoll: serve must be started as root (sudo atoll serve): it makes namespaces "
             "and control groups, then gives up its rights\n");
     return 125;
   }
-  auto prepared = serve::prepare(arguments);
+  auto prepared = prepare(config);
   if (!prepared) {
     fprintf(stderr, "atoll: cannot serve: %s\n", prepared.error().message().c_str());
     return 125;
   }
-  int code = serve::supervise(arguments, *prepared);
-  unlink((arguments.run_dir + "/atoll.sock").c_str());
+  int code = supervise(config, *prepared);
+  unlink((config.run_dir + "/atoll.sock").c_str());
   return code;
 }
 
-}  // namespace atl::cli
+}  // namespace atl::serve
