@@ -48,6 +48,8 @@ void add_secret_routes(ControlRoutes& routes);
 void add_token_routes(ControlRoutes& routes);
 void add_event_routes(ControlRoutes& routes);
 void add_usage_routes(ControlRoutes& routes);
+void add_metrics_routes(ControlRoutes& routes, const Service& service);
+void add_sandbox_metrics(Service& service);
 
 void add_exec_routes(RuntimeRoutes& routes);
 void add_process_routes(RuntimeRoutes& routes);

@@ -9,6 +9,7 @@
 #include "account/tokens.h"
 #include "auth/audit_log.h"
 #include "auth/rate_limit.h"
+#include "base/metrics.h"
 #include "sandbox/manager.h"
 
 namespace atl::api {
@@ -31,6 +32,7 @@ struct Service {
   account::Tokens& tokens;
   auth::AuditLog* audit = nullptr;  // none where it is switched off
   ServiceSettings settings;
+  MetricsRegistry& metrics;
   auth::RateLimiter limiter;
 };
 

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/version.h"
 #include "http/server.h"
+#include "http/server_metrics.h"
 #include "os/file.h"
 #include "os/parent_death.h"
 #include "sandbox/manager.h"
@@ -59,6 +60,12 @@ Result<std::optional<auth::AuditLog>> open_audit(const config::Config& config) {
   return auth::AuditLog::open(config.data_dir + "/audit", sandbox::wall_clock_ms());
 }
 
+http::ServerOptions observed_by(MetricsRegistry& metrics) {
+  http::ServerOptions options;
+  options.observer = std::make_shared<http::ServerMetrics>(metrics);
+  return options;
+}
+
 class ServerProcess {
  public:
   ServerProcess(const config::Config& config, Prepared& prepared, UniqueFd launcher,
@@ -88,8 +95,9 @@ class ServerProcess {
                  .tokens = tokens_,
                  .audit = audit_ ? &*audit_ : nullptr,
                  .settings = settings_from(config, prepared),
-                 .limiter = {}},
-        server_(io_.get_executor(), api::make_router(service_)),
+                 .metrics = metrics_,
+                 .limiter = auth::RateLimiter()},
+        server_(io_.get_executor(), api::make_router(service_), observed_by(metrics_)),
         signals_(io_.get_executor(), SIGTERM, SIGINT),
         reload_signal_(io_.get_executor(), SIGHUP) {}
 
@@ -168,6 +176,7 @@ class ServerProcess {
   account::Secrets secrets_;
   account::Tokens tokens_;
   std::optional<auth::AuditLog> audit_;
+  MetricsRegistry metrics_;
   api::Service service_;
   http::Server server_;
   asio::signal_set signals_;
