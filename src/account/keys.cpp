@@ -15,7 +15,7 @@ Result<void> Keys::load() {
 }
 
 Result<void> Keys::add_bootstrap(const std::string& text) {
-  auth::ApiKey key{.id = "bootstrap",
+  auth::ApiKey key{.id = "000000000000",
                    .tenant = "default",
                    .name = "the installation's own",
                    .role = auth::Role::Admin};

@@ -19,6 +19,7 @@ Option option_of(const config::Setting& setting, config::Inputs& inputs) {
   option.flags = config::flag_of(setting);
   option.value = config::value_name(setting);
   option.help = std::move(help);
+  if (option.value == "DIR" || option.value == "FILE") option.complete = Complete::File;
   for (std::string_view choice : setting.choices) option.choices.emplace_back(choice);
   option.slot = [&setting, &inputs](const std::string& text) -> Result<void> {
     ATOLL_TRY(config::check(setting, text));

@@ -28,6 +28,11 @@ class ServerMetricsTest : public ::testing::Test {
       co_await writer.write("67890");
       co_await writer.finish();
     });
+    router.add("GET", "/busy", [](Request&, ResponseWriter& writer) -> Task<void> {
+      co_await writer.start(200, {});
+      co_await writer.write("busy");
+      co_await writer.closed();
+    });
     router.add("GET", "/cut", [](Request&, ResponseWriter& writer) -> Task<void> {
       co_await writer.start(200, {}, 100);
       co_await writer.write("12345");
@@ -90,14 +95,15 @@ TEST_F(ServerMetricsTest, CountsWebSockets) {
 }
 
 TEST_F(ServerMetricsTest, CountsConnections) {
-  auto hello = [&] {
+  // Idle ones would make room for a newcomer.
+  auto busy = [&] {
     auto raw = server_.connect();
-    raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\n").read_until("hello");
+    raw.send("GET /busy HTTP/1.1\r\nHost: h\r\n\r\n").read_until("busy");
     return raw;
   };
-  auto first = hello();
-  auto second = hello();
-  auto third = hello();
+  auto first = busy();
+  auto second = busy();
+  auto third = busy();
   EXPECT_TRUE(server_.connect().read_to_end().starts_with("HTTP/1.1 503"));
   third.close();
   while (server_.connection_count() > 2) std::this_thread::yield();
