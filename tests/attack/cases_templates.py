@@ -63,7 +63,9 @@ def host_state(canary):
             path = pathlib.Path(folder, name)
             digest.update(repr((str(path), status_of(path), path.stat().st_mtime_ns)).encode())
             digest.update(path.read_bytes() if path.is_file() else b"")
-    return digest.hexdigest(), [status_of(path) for path in WATCHED], mounts_of("self"), mounts_of(launcher_pid())
+    at = lambda line: line.split()[4]  # noqa: E731
+    near = [line for line in mounts_of("self") if at(line) in WATCHED or at(line).startswith((str(canary), str(DATA)))]
+    return digest.hexdigest(), [status_of(path) for path in WATCHED], near, mounts_of(launcher_pid())
 
 
 def mounts_of(pid):
