@@ -12,9 +12,9 @@ namespace json = boost::json;
 
 json::object quota_json(const auth::Quota& quota) {
   return {{"sandboxes", quota.sandboxes},
-          {"cpuCores", quota.cpu_millis / 1000.0},
+          {"cpuCores", plain_number(quota.cpu_millis / 1000.0)},
           {"memoryMB", quota.memory_bytes >> 20},
-          {"diskGB", static_cast<double>(quota.disk_bytes) / (1u << 30)}};
+          {"diskGB", plain_number(static_cast<double>(quota.disk_bytes) / (1u << 30))}};
 }
 
 json::object key_json(Context& context, const auth::ApiKey& key) {

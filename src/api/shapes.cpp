@@ -17,13 +17,12 @@ std::string success(json::value data) {
   return json::serialize(json::object{{"success", true}, {"data", std::move(data)}});
 }
 
-namespace {
-
-// Whole numbers without a fraction: "1", not "1E0".
 json::value plain_number(double value) {
   auto whole = static_cast<int64_t>(value);
   return static_cast<double>(whole) == value ? json::value(whole) : json::value(value);
 }
+
+namespace {
 
 json::object resources_json(const Limits& limits) {
   return {{"cpuCores", plain_number(limits.cpu_millis / 1000.0)},

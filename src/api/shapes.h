@@ -10,6 +10,8 @@
 
 namespace atl::api {
 
+// Whole numbers without a fraction: "1", not "1E0".
+boost::json::value plain_number(double value);
 boost::json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox);
 boost::json::object isolation_json(const Context& context);
 boost::json::object driver_json(const Context& context);

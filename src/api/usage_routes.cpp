@@ -12,9 +12,9 @@ namespace json = boost::json;
 using sandbox::Metered;
 
 void add_metered(json::object& object, const Metered& metered) {
-  object["cpuSeconds"] = static_cast<double>(metered.cpu_us) / 1e6;
-  object["runningSeconds"] = static_cast<double>(metered.running_ms) / 1e3;
-  object["memoryGBSeconds"] = static_cast<double>(metered.memory_mb_ms) / 1024 / 1e3;
+  object["cpuSeconds"] = plain_number(static_cast<double>(metered.cpu_us) / 1e6);
+  object["runningSeconds"] = plain_number(static_cast<double>(metered.running_ms) / 1e3);
+  object["memoryGBSeconds"] = plain_number(static_cast<double>(metered.memory_mb_ms) / 1024 / 1e3);
 }
 
 void sum(Metered& total, const Metered& part) {
@@ -82,7 +82,7 @@ Task<Result<void>> of_caller(Context& context, http::Request&, http::ResponseWri
     add_metered(key, one.metered);
     keys.push_back(std::move(key));
   }
-  json::object body{{"computeMinutes", static_cast<double>(total.metered.running_ms) / 60e3},
+  json::object body{{"computeMinutes", plain_number(static_cast<double>(total.metered.running_ms) / 60e3)},
                     {"activeSandboxes", total.active},
                     {"totalSandboxes", total.sandboxes},
                     {"keys", std::move(keys)}};

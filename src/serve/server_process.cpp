@@ -10,6 +10,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include "api/routes.h"
@@ -126,6 +127,8 @@ class ServerProcess {
     }
     asio::co_spawn(
         io_, [this]() -> Task<void> { return reload_when_told(); }, asio::detached);
+    asio::co_spawn(
+        io_, [this]() -> Task<void> { return show_life(); }, asio::detached);
     (void)co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
     log(LogLevel::Info, "ending");
     ending_ = true;
@@ -141,6 +144,18 @@ class ServerProcess {
           co_await reload_signal_.async_wait(asio::as_tuple(asio::use_awaitable));
       if (error) co_return;
       log(LogLevel::Info, "told to reload; there is nothing to read again");
+    }
+  }
+
+  // The manager's watchdog watches the thread that answers requests.
+  Task<void> show_life() {
+    auto interval = prepared_.notifier.watchdog() / 3;
+    asio::steady_timer timer(io_);
+    while (interval.count() > 0) {
+      prepared_.notifier.send("WATCHDOG=1");
+      timer.expires_after(interval);
+      auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (error) co_return;
     }
   }
 
@@ -160,6 +175,7 @@ class ServerProcess {
         {{"socket", config_.run_dir + "/atoll.sock"},
          {"url", prepared_.base_url},
          {"sandboxes", std::to_string(manager_->size())}});
+    prepared_.notifier.send("READY=1");
     if (announce_ && config_.ready_fd >= 0) (void)os::write_all(config_.ready_fd, "ready\n");
     co_return Result<void>();
   }

@@ -141,6 +141,7 @@ Result<UniqueFd> listen_tcp(const std::string& text, std::string& base_url) {
 
 Result<Prepared> prepare(const config::Config& config) {
   Prepared prepared;
+  prepared.notifier = Notifier::from_environment();
   prepared.account = find_account(config.user);
   ATOLL_TRY(make_dirs(config, prepared.account));
   ATOLL_ASSIGN(prepared.lock, take_lock(config.data_dir));

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "config/config.h"
+#include "serve/notify.h"
 
 namespace atl::serve {
 
@@ -23,6 +24,7 @@ struct Prepared {
   std::string base_url;             // what URLs in answers begin with; empty without a port
   std::vector<UniqueFd> listeners;  // outlive a restart of the server: nobody is refused meanwhile
   UniqueFd lock;
+  Notifier notifier;
 };
 
 Result<Prepared> prepare(const config::Config& config);

@@ -66,6 +66,7 @@ Result<Family> start_family(const config::Config& config, Prepared& prepared, bo
     setsid();
     server_end.reset();
     prepared.listeners.clear();
+    prepared.notifier = Notifier();
     launcher::LauncherConfig given;
     given.server = std::move(launcher_end);
     given.data_dir = config.data_dir;
@@ -89,7 +90,8 @@ Result<Family> start_family(const config::Config& config, Prepared& prepared, bo
                  .api_key = prepared.api_key,
                  .base_url = prepared.base_url,
                  .listeners = copies(prepared.listeners),
-                 .lock = {}};
+                 .lock = {},
+                 .notifier = std::move(prepared.notifier)};
     prepared.listeners.clear();
     run_server(config, own, std::move(server_end), {.parent = parent, .announce = announce});
   }
@@ -149,6 +151,7 @@ int supervise(const config::Config& config, Prepared& prepared) {
     int status = 0;
     auto ended = watch(*family, signals, status);
     if (!ended) {
+      prepared.notifier.send("STOPPING=1");
       end_family(*family, SIGTERM);
       return 0;
     }

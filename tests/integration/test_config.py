@@ -84,7 +84,7 @@ class Serving(unittest.TestCase):
         info = request("POST", "/v1/sandboxes", {"name": "web"}).json
         limits = info["resources"]
         self.assertEqual((limits["memoryMB"], limits["pids"], limits["cpuCores"]), (256, 99, 0.5))
-        self.assertTrue(info["connection"]["runtimeUrl"].startswith("https://box.example.com/v1/sandboxes/"))
+        self.assertTrue(info["connection"]["runtimeUrl"].startswith("https://box.example.com/runtime/"))
         self.assertRegex(fixture.read_text(server.log), r"(?m)^\S+Z info    server: serving socket=/\S+ url=https://")
 
     def test_hangup_ends_nothing(self):
