@@ -90,16 +90,17 @@ Command doctor_command() {
   auto settings = std::make_shared<DoctorSettings>();
   Command command;
   command.name = "doctor";
-  command.summary = "Check everything that sandboxes need of this host";
+  command.summary = "Check what sandboxes need of this host, and say how to fix it";
   command.examples = {"sudo atoll doctor",
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
-  command.options = {{"--data-dir",
-                      "DIR",
-                      "the server's (default: /var/lib/atoll)",
-                      &settings->data_dir,
-                      {},
-                      Complete::File},
-                     {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
+  command.options = {
+      {"--data-dir",
+       "DIR",
+       "where the server keeps its data (default: /var/lib/atoll)",
+       &settings->data_dir,
+       {},
+       Complete::File},
+      {"--user", "NAME", "the account the server runs as (default: atoll)", &settings->user}};
   command.run = [settings](const Globals& globals) {
     settings->url = globals.url;
     return run_doctor(globals, *settings);

@@ -10,40 +10,52 @@
 
 namespace atl::cli {
 
+static std::string defaulted(std::string_view help, unsigned value) {
+  return fmt::format("{} (default: {})", help, value);
+}
+
 Command serve_command() {
   auto arguments = std::make_shared<ServeArguments>();
   Command command;
   command.name = "serve";
-  command.summary = "Run the server, as root";
+  command.summary = "Run the server (as root)";
   command.examples = {"sudo atoll serve",
                       "sudo atoll serve --listen none --data-dir /srv/atoll --pool 8"};
   ServeArguments& to = *arguments;
   command.options = {
       {"--data-dir",
        "DIR",
-       "what lasts (default: " + to.data_dir + ")",
+       "for templates, files and state (default: " + to.data_dir + ")",
        &to.data_dir,
        {},
        Complete::File},
       {"--run-dir",
        "DIR",
-       "its sockets (default: " + to.run_dir + ")",
+       "for its sockets (default: " + to.run_dir + ")",
        &to.run_dir,
        {},
        Complete::File},
-      {"--listen", "ADDR:PORT", "beside the socket (default: " + to.listen + "), or none",
+      {"--listen", "ADDR:PORT", "HTTP beside the socket, or none (default: " + to.listen + ")",
        &to.listen},
-      {"--cgroup", "NAME", "control group of all sandboxes (default: atoll)", &to.cgroup},
-      {"--reserve", "N", "blank sandboxes to keep ready", &to.reserve},
-      {"--pool", "N", "whole sandboxes to keep ready for a template", &to.pool},
-      {"--on-exit", "WHAT", "keep sandboxes running or stop them", &to.on_exit, {"keep", "stop"}},
+      {"--cgroup", "NAME", "control group of all sandboxes (default: " + to.cgroup + ")",
+       &to.cgroup},
+      {"--reserve", "N", defaulted("blank slots kept ready, for any template", to.reserve),
+       &to.reserve},
+      {"--pool", "N", defaulted("whole sandboxes kept ready, more under demand", to.pool),
+       &to.pool},
+      {"--on-exit",
+       "WHAT",
+       "keep sandboxes running (default) or stop them",
+       &to.on_exit,
+       {"keep", "stop"}},
       {"--ready-fd", "N", "write \"ready\" to this descriptor once it serves", &to.ready_fd},
       {"--log-level",
        "LEVEL",
-       "debug, info, warning or error",
+       "debug, info (default), warning or error",
        &to.log_level,
        {"debug", "info", "warning", "error"}},
-      {"--user", "NAME", "account of the part without privileges (default: atoll)", &to.user}};
+      {"--user", "NAME", "account of the part without privileges (default: " + to.user + ")",
+       &to.user}};
   command.run = [arguments](const Globals&) { return run_serve(*arguments); };
   return command;
 }
@@ -60,8 +72,8 @@ Command system_command() {
         print_json(system.json);
         return 0;
       }
-      print_out(fmt::format("Server     {}\nVersion    {}\nBackend    {}\nCgroups    {}\n",
-                            client.url(), system.version, system.backend, system.cgroups));
+      print_out(fmt::format("Server     {}\nVersion    {}\nBackend    {}\n", client.url(),
+                            system.version, system.backend));
       print_out(fmt::format("Sandboxes  {}\n", system.sandboxes));
       for (const auto& [name, ready] : system.pool) {
         print_out(fmt::format("Pool       {}: {} ready\n", name, ready));
@@ -93,7 +105,7 @@ Command version_command() {
 Command all_commands() {
   Command root;
   root.name = "atoll";
-  root.summary = "Sandboxes on your own machines.";
+  root.summary = "Isolated Linux machines (sandboxes) on your own hardware.";
   root.examples = {"atoll run -- python3 -c 'print(6*7)'", "atoll create --name web --memory 512m",
                    "atoll exec -it web -- bash", "atoll cp ./dir web:/workspace/dir"};
   for (auto make :
