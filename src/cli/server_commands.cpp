@@ -3,9 +3,9 @@
 
 #include <memory>
 
+#include "base/version.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
-#include "cli/version.h"
 #include "serve/serve.h"
 
 namespace atl::cli {

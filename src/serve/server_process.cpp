@@ -15,6 +15,7 @@
 #include "api/routes.h"
 #include "backends/native/native_backend.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "http/server.h"
 #include "os/file.h"
 #include "os/parent_death.h"
