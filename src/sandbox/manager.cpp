@@ -149,9 +149,13 @@ Task<Result<SandboxPtr>> Manager::build(Spec spec) {
   bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_name);
+  bool taken = handle != nullptr;
   auto built = handle != nullptr ? co_await claim(std::move(handle), std::move(spec))
                                  : co_await build_cold(std::move(spec));
-  if (!built) co_return built;
+  if (!built) {
+    if (taken) pool_->refill(template_name);
+    co_return built;
+  }
   SandboxPtr sandbox = std::move(*built);
   by_id_[sandbox->record.id] = sandbox;
   if (!name.empty()) id_by_name_[name] = sandbox->record.id;
