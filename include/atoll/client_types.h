@@ -98,7 +98,6 @@ struct TemplateInfo {
 struct SystemInfo {
   std::string version;
   std::string backend;
-  std::string cgroups;
   std::vector<std::string> degraded;
   uint64_t sandboxes = 0;
   std::map<std::string, uint64_t> pool;  // ready sandboxes by template

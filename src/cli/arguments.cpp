@@ -1,5 +1,8 @@
 #include "cli/arguments.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace atl::cli {
 namespace {
 
@@ -43,7 +46,34 @@ const Command* find_command(const Command& parent, std::string_view name) {
   return nullptr;
 }
 
+// How many letters to add, drop or change to make one of the other.
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); i++) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); j++) {
+      size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
+    }
+  }
+  return row.back();
+}
+
 }  // namespace
+
+const Command* similar_command(const Command& parent, std::string_view word) {
+  const Command* best = nullptr;
+  size_t smallest = word.size() > 4 ? 3 : 2;  // beyond which it is a guess
+  for (const Command& command : parent.commands) {
+    size_t distance = edit_distance(command.name, word);
+    if (command.hidden || distance >= smallest) continue;
+    smallest = distance;
+    best = &command;
+  }
+  return best;
+}
 
 CutCommandLine cut_command_line(const Command& root, const std::vector<std::string>& words) {
   CutCommandLine cut;

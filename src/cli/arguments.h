@@ -17,6 +17,9 @@ struct CutCommandLine {
   const Option* open = nullptr;      // an option at the very end that still wants its value
 };
 
+// The command below `parent` whose name is almost `word`; null where none is.
+const Command* similar_command(const Command& parent, std::string_view word);
+
 CutCommandLine cut_command_line(const Command& root, const std::vector<std::string>& words);
 
 }  // namespace atl::cli

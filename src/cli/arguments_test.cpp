@@ -43,6 +43,13 @@ TEST_F(CutTest, AnOptionsValueIsNoArgument) {
   EXPECT_EQ(found.arguments, 1u);
 }
 
+TEST_F(CutTest, AMistypedVerbIsRecognized) {
+  EXPECT_EQ(similar_command(root_, "creat")->name, "create");
+  EXPECT_EQ(similar_command(root_, "inpsect")->name, "inspect");
+  EXPECT_EQ(similar_command(root_, "lss")->name, "ls");
+  EXPECT_EQ(similar_command(root_, "frobnicate"), nullptr);
+}
+
 TEST_F(CutTest, AnUnknownVerbIsNamed) { EXPECT_EQ(cut({"frob", "x"}).unknown, "frob"); }
 
 TEST_F(CutTest, CompletesVerbsOptionsAndChoices) {

@@ -163,13 +163,19 @@ Result<int> run_copy(const Copy& copy) {
   return 0;
 }
 
+struct State {
+  std::string from;
+  std::string to;
+};
+
+// From one sandbox to another.
+std::string piped_copy(const State& state) {
+  return fmt::format("for a file: atoll cp {} - | atoll cp - {}", state.from, state.to);
+}
+
 }  // namespace
 
 Command cp_command() {
-  struct State {
-    std::string from;
-    std::string to;
-  };
   auto state = std::make_shared<State>();
   Command command;
   command.name = "cp";
@@ -177,16 +183,18 @@ Command cp_command() {
   command.examples = {"atoll cp ./dir web:/workspace/dir", "atoll cp web:/workspace/out.tar .",
                       "atoll cp ./dir/. web:/workspace      # what is in dir",
                       "echo hi | atoll cp - web:hi.txt", "atoll cp web:/workspace - | tar t"};
-  command.arguments = {{"FROM", "PATH, SANDBOX:PATH or -", &state->from, true, Complete::Target},
-                       {"TO", "PATH, SANDBOX:PATH or -", &state->to, true, Complete::Target}};
+  command.arguments = {
+      {"FROM", "PATH, SANDBOX:PATH or - (standard input)", &state->from, true, Complete::Target},
+      {"TO", "PATH, SANDBOX:PATH or - (standard output)", &state->to, true, Complete::Target}};
   command.run = [state](const Globals& globals) {
     auto from = parse_target(state->from);
     auto to = parse_target(state->to);
     if (!from) return report_usage(from.error().message());
     if (!to) return report_usage(to.error().message());
     if (from->remote() == to->remote()) {
-      return report_usage(from->remote() ? "both sides are in sandboxes (copy through '-')"
-                                         : "neither side is in a sandbox (write SANDBOX:PATH)");
+      return report_usage(from->remote()
+                              ? "both sides are in sandboxes (" + piped_copy(*state) + ")"
+                              : "neither side is in a sandbox (write SANDBOX:PATH)");
     }
     return with_client(globals, [&](Client& client) {
       return run_copy({client, globals, *from, *to});

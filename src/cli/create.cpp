@@ -18,18 +18,34 @@ std::vector<Option> limit_flags(Limits& limits) {
     ATOLL_ASSIGN(limits.memory_bytes, parse_size(text));
     return {};
   };
-  ReadValue disk = [&limits](const std::string& text) -> Result<void> {
+  return {{"--cpu", "CORES", "most processor cores, such as 0.5 or 2 (default: all)", cpu},
+          {"--memory", "SIZE", "most memory, such as 512m (default: 2g)", memory},
+          {"--pids", "N", "most processes and threads (default: 1024)", &limits.pids}};
+}
+
+Option disk_flag(Limits& limits) {
+  ReadValue read = [&limits](const std::string& text) -> Result<void> {
     ATOLL_ASSIGN(limits.disk_bytes, parse_size(text));
     return {};
   };
-  return {{"--cpu", "CORES", "processor time, such as 0.5 or 2", cpu},
-          {"--memory", "SIZE", "memory, such as 512m or 2g", memory},
-          {"--disk", "SIZE", "disk space, such as 2g", disk},
-          {"--pids", "N", "processes and threads", &limits.pids}};
+  return {"--disk", "SIZE", "a disk of its own, such as 2g (default: the host's)", read};
 }
 
-Option seconds_flag(std::string flags, std::string help,
-                    std::optional<std::chrono::seconds>& into) {
+Option profile_flag(std::string& profile) {
+  return {"--profile",
+          "PROFILE",
+          "dev (default), or strict: without any capability",
+          &profile,
+          {"dev", "strict"}};
+}
+
+Option template_flag(std::string& name) {
+  return {"--template", "NAME", "what it starts from (default: base)",
+          &name,        {},     Complete::Template};
+}
+
+static Option seconds_flag(std::string flags, std::string help,
+                           std::optional<std::chrono::seconds>& into) {
   ReadValue read = [&into](const std::string& text) -> Result<void> {
     ATOLL_ASSIGN(auto time, parse_duration(text));
     into = std::chrono::ceil<std::chrono::seconds>(time);
@@ -38,13 +54,22 @@ Option seconds_flag(std::string flags, std::string help,
   return {std::move(flags), "TIME", std::move(help), read};
 }
 
+Option lifetime_flag(std::optional<std::chrono::seconds>& into) {
+  return seconds_flag("--timeout", "stop it so long after its start, such as 1h (default: never)",
+                      into);
+}
+
+Option idle_flag(std::optional<std::chrono::seconds>& into) {
+  return seconds_flag("--idle-timeout", "stop it when unused for so long (default: never)", into);
+}
+
 Option metadata_flag(std::map<std::string, std::string>& metadata) {
   ReadValue read = [&metadata](const std::string& text) -> Result<void> {
     ATOLL_ASSIGN(auto pair, parse_assignment(text));
     metadata[pair.first] = pair.second;
     return {};
   };
-  return {"-l,--label", "KEY=VALUE", "metadata to find it by (repeatable)", read};
+  return {"-l,--label", "KEY=VALUE", "a note of yours that inspect shows (repeatable)", read};
 }
 
 std::string display_name(const Sandbox& sandbox) {
@@ -74,34 +99,25 @@ Command create_command() {
       "atoll create --name web --cpu 1 --memory 512m --disk 2g --env A=1 --timeout 1h",
       "id=$(atoll create --template base)",
       "atoll create --profile strict --user nobody --idle-timeout 10m"};
-  command.options = {
-      {"--name", "NAME", "unique among sandboxes (default: only an id)", &request.name},
-      {"--template",
-       "NAME",
-       "what it starts from (default: base)",
-       &request.template_name,
-       {},
-       Complete::Template}};
+  command.options = {{"--name", "NAME", "to call it by (default: only an id)", &request.name},
+                     template_flag(request.template_name)};
   for (Option& option : limit_flags(request.limits)) command.options.push_back(std::move(option));
+  command.options.push_back(disk_flag(request.limits));
   command.options.push_back(env_flag(request.env));
-  command.options.push_back(seconds_flag("--timeout", "end it this long after its start, or never",
-                                         request.max_lifetime));
-  command.options.push_back(seconds_flag("--idle-timeout",
-                                         "end it when nothing happened for so long, or never",
-                                         request.idle_timeout));
-  command.options.push_back({"--profile",
-                             "PROFILE",
-                             "dev, or strict for no privileges at all",
-                             &request.profile,
-                             {"dev", "strict"}});
-  command.options.push_back({"-u,--user", "USER", "who its commands run as", &request.user});
+  command.options.push_back(lifetime_flag(request.max_lifetime));
+  command.options.push_back(idle_flag(request.idle_timeout));
+  command.options.push_back(profile_flag(request.profile));
+  command.options.push_back({"-u,--user", "USER",
+                             "who its commands run as (default: root, of the sandbox only)",
+                             &request.user});
   command.options.push_back(metadata_flag(request.metadata));
+  command.options.push_back({"--ephemeral", "",
+                             "its files need not survive a crash; gone when it ends",
+                             &request.ephemeral});
   command.options.push_back(
-      {"--ephemeral", "", "its files need not survive a crash of the host", &request.ephemeral});
-  command.options.push_back(
-      {"--no-pool", "", "never take one that was made beforehand", &state->no_pool});
-  command.options.push_back(
-      {"--key", "KEY", "the same key gives the same sandbox", &request.idempotency_key});
+      {"--no-pool", "", "build it now, not from the warm pool", &state->no_pool});
+  command.options.push_back({"--key", "KEY", "made once: the same key gives the same sandbox again",
+                             &request.idempotency_key});
   command.run = [state](const Globals& globals) {
     state->request.allow_pool = !state->no_pool;
     return with_client(globals, [&](Client& client) {

@@ -91,7 +91,7 @@ Command doctor_command() {
   auto settings = std::make_shared<DoctorSettings>();
   Command command;
   command.name = "doctor";
-  command.summary = "Check everything that sandboxes need of this host";
+  command.summary = "Check what sandboxes need of this host, and say how to fix it";
   command.examples = {"sudo atoll doctor",
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
   command.options = {{"--data-dir",

@@ -72,12 +72,12 @@ std::vector<Option> exec_flags(ExecOptions& options) {
     return {};
   };
   return {
-      {"-i,--interactive", "", "forward standard input", &options.interactive},
-      {"-t,--tty", "", "give the command a terminal", &options.terminal},
+      {"-i,--interactive", "", "pass standard input on to the command", &options.interactive},
+      {"-t,--tty", "", "give the command a terminal; -it for a shell", &options.terminal},
       env_flag(options.env),
       {"-w,--cwd", "DIR", "where it runs (default: /workspace)", &options.cwd},
-      {"-u,--user", "USER", "who it runs as", &options.user},
-      {"--timeout", "TIME", "kill it after this time, with exit code 124", read_timeout},
+      {"-u,--user", "USER", "who it runs as, by name or id", &options.user},
+      {"--timeout", "TIME", "kill it after so long, such as 30s; exit code 124", read_timeout},
   };
 }
 

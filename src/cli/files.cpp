@@ -74,8 +74,9 @@ Command ls_files_command() {
   command.name = "ls";
   command.summary = "List a directory";
   command.examples = {"atoll files ls web:/etc", "atoll files ls -r web:src"};
-  command.options = {{"-r,--recursive", "", "with all that is below", &path->recursive},
-                     {"-a,--all", "", "also names that begin with a dot", &path->all}};
+  command.options = {
+      {"-r,--recursive", "", "also what is in the directories below", &path->recursive},
+      {"-a,--all", "", "also names that start with a dot", &path->all}};
   command.arguments = {path_argument(*path)};
   command.run = [path](const Globals& globals) {
     return with_target(globals, path->text, [&](Client& client, const Target& at) -> Result<int> {
@@ -98,7 +99,7 @@ Command stat_command() {
   auto path = std::make_shared<PathArgument>();
   Command command;
   command.name = "stat";
-  command.summary = "Show what is known of a file";
+  command.summary = "Show the type, mode, owner, size and time of a file";
   command.examples = {"atoll files stat web:/etc/passwd --json"};
   command.arguments = {path_argument(*path)};
   command.run = [path](const Globals& globals) {
@@ -124,7 +125,7 @@ Command mkdir_command() {
   auto path = std::make_shared<PathArgument>();
   Command command;
   command.name = "mkdir";
-  command.summary = "Make a directory and those above it";
+  command.summary = "Make a directory, and those above it where missing";
   command.examples = {"atoll files mkdir web:/workspace/a/b"};
   command.arguments = {path_argument(*path)};
   command.run = [path](const Globals& globals) {
@@ -141,8 +142,9 @@ Command rm_files_command() {
   command.name = "rm";
   command.summary = "Remove a file or directory";
   command.examples = {"atoll files rm web:old.txt", "atoll files rm -rf web:build"};
-  command.options = {{"-r,--recursive", "", "a directory with all that is in it", &path->recursive},
-                     {"-f,--force", "", "a missing path is fine", &path->force}};
+  command.options = {
+      {"-r,--recursive", "", "also a directory with all that is in it", &path->recursive},
+      {"-f,--force", "", "no error where it does not exist", &path->force}};
   command.arguments = {path_argument(*path)};
   command.run = [path](const Globals& globals) {
     return with_target(globals, path->text, [&](Client& client, const Target& at) {
@@ -170,8 +172,9 @@ Command mv_command() {
     if (!to) return report_usage(to.error().message());
     return with_target(globals, state->from, [&](Client& client, const Target& at) -> Result<int> {
       if (at.sandbox != to->sandbox) {
-        return fail(ErrorCode::InvalidArgument,
-                    "files move within one sandbox only (use 'atoll cp' between two)");
+        return fail(
+            ErrorCode::InvalidArgument,
+            "files move within one sandbox only ('atoll cp' through '-' copies between two)");
       }
       return confirm(globals, client.move(at.sandbox, at.path, to->path), to->path);
     });
@@ -226,10 +229,11 @@ Command search_command() {
   command.summary = "Find text in the files of a sandbox; exits 1 when there is none";
   command.examples = {"atoll search web:/workspace 'TODO|FIXME'",
                       "atoll search web:src main --glob '*.py' -C 2"};
-  command.options = {{"-g,--glob", "GLOB", "only files of such names", &state->request.glob},
-                     {"--ignore-case", "", "a and A are the same", &state->request.ignore_case},
-                     {"-C,--context", "N", "lines around each match", &state->context},
-                     {"--max", "N", "at most so many matches", &state->max}};
+  command.options = {
+      {"-g,--glob", "GLOB", "only files whose name matches, such as '*.py'", &state->request.glob},
+      {"-i,--ignore-case", "", "upper and lower case are the same", &state->request.ignore_case},
+      {"-C,--context", "N", "show so many lines around each match", &state->context},
+      {"--max", "N", "stop after so many matches", &state->max}};
   command.arguments = {{"WHERE", "SANDBOX:DIRECTORY", &state->where, true, Complete::Remote},
                        {"PATTERN", "extended regular expression", &state->request.pattern}};
   command.run = [state](const Globals& globals) {
@@ -256,9 +260,9 @@ Command watch_command() {
   auto state = std::make_shared<State>();
   Command command;
   command.name = "watch";
-  command.summary = "Print changes to files as they happen";
+  command.summary = "Print changes to files as they happen, until Ctrl-C";
   command.examples = {"atoll watch web:/workspace", "atoll watch web:src --json | jq .path"};
-  command.options = {{"--flat", "", "not what is further below", &state->flat}};
+  command.options = {{"--flat", "", "only the directory itself, not those below it", &state->flat}};
   command.arguments = {{"WHERE", "SANDBOX:PATH", &state->where, true, Complete::Remote}};
   command.run = [state](const Globals& globals) {
     return with_target(globals, state->where, [&](Client& client, const Target& at) -> Result<int> {

@@ -59,7 +59,7 @@ std::string usage_line(const std::vector<const Command*>& path) {
   std::string line = "Usage:";
   for (const Command* part : path) line += " " + part->name;
   if (!command.options.empty() && path.size() > 1) line += " [OPTIONS]";
-  if (!command.commands.empty()) line += " COMMAND";
+  if (!command.commands.empty()) line += " COMMAND ...";
   for (const Argument& argument : command.arguments) {
     std::string name = argument.name + (takes_many(argument) ? "..." : "");
     line += argument.required ? " " + name : " [" + name + "]";
@@ -86,6 +86,9 @@ std::string help_text(const Command& root, const std::vector<const Command*>& pa
   help.section("Arguments", rows);
   if (&command != &root) help.section("Options", option_rows(command));
   std::vector<Row> global = option_rows(root);
+  if (&command != &root) {
+    std::erase_if(global, [](const Row& row) { return row.left.ends_with("--version"); });
+  }
   global.push_back({"-h, --help", "this text"});
   help.section(&command == &root ? "Options" : "Options of every command", global);
   if (!command.examples.empty()) {
@@ -93,7 +96,9 @@ std::string help_text(const Command& root, const std::vector<const Command*>& pa
     for (const std::string& example : command.examples) help.paragraph("  " + example);
   }
   if (&command == &root) {
-    help.paragraph("\n'atoll COMMAND --help' says more about one command.");
+    help.paragraph(
+        "\nThey need a server: 'sudo atoll serve' runs one, 'atoll doctor' checks the host.");
+    help.paragraph("'atoll COMMAND --help' says more about one command, with examples.");
     help.paragraph("ATOLL_URL or ATOLL_SOCKET say where the server is, ATOLL_API_KEY who you are.");
   }
   return help.take();

@@ -63,19 +63,21 @@ void print_usage(const Usage& usage) {
 }  // namespace
 
 Command stop_command() {
-  return change_command("stop", "End the processes of sandboxes and keep their files",
-                        {"atoll stop web"}, &Client::stop);
+  return change_command(
+      "stop", "End the processes of sandboxes; their files stay",
+      {"atoll stop web", "atoll stop web && atoll start web      # a fresh start, same files"},
+      &Client::stop);
 }
 Command start_command() {
-  return change_command("start", "Start stopped sandboxes again", {"atoll start web"},
-                        &Client::resume);
+  return change_command("start", "Start stopped or failed sandboxes again, with their files",
+                        {"atoll start web"}, &Client::resume);
 }
 Command pause_command() {
-  return change_command("pause", "Freeze the processes of sandboxes in memory", {"atoll pause web"},
-                        &Client::pause);
+  return change_command("pause", "Freeze the processes of sandboxes where they are",
+                        {"atoll pause web"}, &Client::pause);
 }
 Command unpause_command() {
-  return change_command("unpause", "Let frozen sandboxes go on", {"atoll unpause web"},
+  return change_command("unpause", "Let paused sandboxes go on", {"atoll unpause web"},
                         &Client::unpause);
 }
 
@@ -88,7 +90,7 @@ Command rm_command() {
   command.name = "rm";
   command.summary = "Remove sandboxes with all that is in them";
   command.examples = {"atoll rm web", "atoll ls -q | xargs -r atoll rm"};
-  command.options = {{"-f,--force", "", "one that does not exist is fine", &state->force}};
+  command.options = {{"-f,--force", "", "no error where one does not exist", &state->force}};
   command.arguments = {{"SANDBOX", "ids or names", &state->names, true, Complete::Sandbox}};
   command.run = [state](const Globals& globals) {
     auto remove = [&](Client& client, const std::string& name) -> Result<int> {
@@ -119,15 +121,18 @@ Command update_command() {
   command.summary = "Change the limits, times or labels of a sandbox";
   command.examples = {"atoll update web --memory 1g --cpu 2", "atoll update web --timeout never"};
   command.options = limit_flags(state->request.limits);
-  command.options.push_back(seconds_flag("--timeout", "end it this long after its start, or never",
-                                         state->request.max_lifetime));
-  command.options.push_back(seconds_flag("--idle-timeout",
-                                         "end it when nothing happened for so long, or never",
-                                         state->request.idle_timeout));
+  command.options.push_back(lifetime_flag(state->request.max_lifetime));
+  command.options.push_back(idle_flag(state->request.idle_timeout));
   command.options.push_back(metadata_flag(state->metadata));
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
   command.run = [state](const Globals& globals) {
     if (!state->metadata.empty()) state->request.metadata = state->metadata;
+    const UpdateRequest& request = state->request;
+    if (request.limits == Limits() && !request.max_lifetime && !request.idle_timeout &&
+        !request.metadata) {
+      return report_usage("nothing to change (say what, such as: atoll update " + state->sandbox +
+                          " --memory 1g)");
+    }
     return with_client(globals, [&](Client& client) {
       return print_sandbox(globals, client.update(state->sandbox, state->request));
     });

@@ -91,7 +91,7 @@ void print_details(const Sandbox& sandbox) {
   line("Disk", limit_text(sandbox.limits.disk_bytes));
   line("Processes", sandbox.limits.pids == 0 ? "-" : std::to_string(sandbox.limits.pids));
   line("Variables", joined(sandbox.env_names));
-  line("Metadata", metadata);
+  line("Labels", metadata);
   line("Created", sandbox.created_at);
   line("Started", sandbox.started_at);
   line("Active", sandbox.last_activity_at);
@@ -113,13 +113,13 @@ Command ls_command() {
   command.name = "ls";
   command.summary = "List sandboxes";
   command.examples = {"atoll ls", "atoll ls --status running --json | jq -r '.[].id'",
-                      "atoll ls -q | xargs atoll rm"};
+                      "atoll ls -q --status stopped | xargs -r atoll rm"};
   command.options = {{"--status",
                       "STATUS",
-                      "only these",
+                      "only running, paused, stopped or failed ones",
                       &state->request.status,
                       {"running", "paused", "stopped", "failed"}},
-                     {"--limit", "N", "at most so many", &state->request.limit},
+                     {"--limit", "N", "show at most so many", &state->request.limit},
                      {"--offset", "N", "leave out the first ones", &state->request.offset}};
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
@@ -140,7 +140,7 @@ Command inspect_command() {
   auto sandbox = std::make_shared<std::string>();
   Command command;
   command.name = "inspect";
-  command.summary = "Show all about a sandbox";
+  command.summary = "Show everything about a sandbox";
   command.examples = {"atoll inspect web", "atoll inspect web --json | jq .timings"};
   command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
   command.run = [sandbox](const Globals& globals) {

@@ -110,17 +110,32 @@ int usage_failure(const std::vector<const Command*>& path, const std::string& wh
   return report_usage(what + " (see '" + command_name(path) + " --help')");
 }
 
+std::string unknown_command(const CutCommandLine& cut) {
+  std::string text = "there is no command '" + cut.unknown + "'";
+  const Command* similar = similar_command(*cut.path.back(), cut.unknown);
+  return similar == nullptr ? text : text + "; did you mean '" + similar->name + "'?";
+}
+
 // CLI11's sentences, made into ours.
 std::string parse_failure(const CLI::ParseError& error, const CutCommandLine& cut) {
   constexpr std::string_view kExtras = "The following arguments were not expected: ";
   constexpr std::string_view kExtra = "The following argument was not expected: ";
+  bool verb_missing = !cut.path.back()->commands.empty();
+  if (verb_missing && !cut.unknown.empty()) return unknown_command(cut);
+  if (cut.open != nullptr) return long_name(*cut.open) + " needs a value: " + cut.open->value;
   std::string text = error.what();
   for (std::string_view prefix : {kExtras, kExtra}) {
-    if (text.starts_with(prefix)) text = "unexpected argument " + text.substr(prefix.size());
+    if (!text.starts_with(prefix)) continue;
+    text.erase(0, prefix.size());
+    text.insert(0, text.starts_with('-') ? "there is no option " : "unexpected argument ");
   }
-  bool verb_missing = !cut.path.back()->commands.empty();
-  if (verb_missing && !cut.unknown.empty()) text = "there is no command '" + cut.unknown + "'";
   return text.substr(0, text.find('\n'));
+}
+
+std::string names_of(const std::vector<Command>& commands) {
+  std::string names;
+  for (const Command& command : commands) names += (names.empty() ? "" : ", ") + command.name;
+  return names;
 }
 
 }  // namespace
@@ -143,6 +158,10 @@ int run_command_line(const Command& root, Globals& globals, int argc, char** arg
     if (found.files) print_out(":files\n");
     return 0;
   }
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   CutCommandLine cut = cut_command_line(root, words);
   Failures failures;
   CLI::App app;
@@ -160,8 +179,7 @@ int run_command_line(const Command& root, Globals& globals, int argc, char** arg
   const Command& command = *cut.path.back();
   if (command.rest != nullptr) *command.rest = cut.rest;
   if (command.run) return command.run(globals);
-  print_out(help_text(root, cut.path));
-  return cut.path.size() == 1 ? 0 : kUsageError;
+  return usage_failure(cut.path, "say which: " + names_of(command.commands));
 }
 
 }  // namespace atl::cli

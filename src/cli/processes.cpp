@@ -165,7 +165,7 @@ Command ps_command() {
   auto sandbox = std::make_shared<std::string>();
   Command command;
   command.name = "ps";
-  command.summary = "List the commands started in a sandbox";
+  command.summary = "List the commands that were started in a sandbox";
   command.examples = {"atoll ps web", "atoll ps web --json | jq '.[] | select(.running)'"};
   command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
   command.run = [sandbox](const Globals& globals) {
@@ -192,7 +192,8 @@ Command logs_command() {
   command.name = "logs";
   command.summary = "Print what a command has written";
   command.examples = {"atoll logs web 12", "atoll logs -f web 12", "atoll logs web 12 --json"};
-  command.options = {{"-f,--follow", "", "go on until the command ends", &state->follow}};
+  command.options = {
+      {"-f,--follow", "", "go on with what it writes until it ends", &state->follow}};
   command.arguments = process_arguments(*state);
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) {
@@ -217,8 +218,9 @@ Command kill_command() {
     ATOLL_ASSIGN(state->signal, signal_name(text));
     return {};
   };
-  command.options = {{"-s,--signal", "SIGNAL", "which (default: KILL)", read_signal},
-                     {"--only", "", "not to what the command started", &state->only}};
+  command.options = {
+      {"-s,--signal", "SIGNAL", "which, such as TERM or 15 (default: KILL)", read_signal},
+      {"--only", "", "only to the command itself, not to what it started", &state->only}};
   command.arguments = process_arguments(*state);
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
@@ -241,12 +243,13 @@ Command wait_command() {
   Command command;
   command.name = "wait";
   command.summary = "Wait for a command's end and exit as it did";
-  command.examples = {"atoll wait web 12 && echo fine"};
+  command.examples = {"atoll wait web 12 && echo fine", "atoll wait --timeout 30s web 12"};
   ReadValue read_timeout = [state = state.get()](const std::string& text) -> Result<void> {
     ATOLL_ASSIGN(state->timeout, parse_duration(text));
     return {};
   };
-  command.options = {{"--timeout", "TIME", "give up after this time", read_timeout}};
+  command.options = {
+      {"--timeout", "TIME", "give up after so long, such as 30s; exit code 125", read_timeout}};
   command.arguments = process_arguments(*state);
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {

@@ -13,19 +13,31 @@ namespace atl::cli {
 
 constexpr auto kInterval = std::chrono::milliseconds(100);
 
+// Numbers are what a narrow terminal must show; the name gets half of the rest, then the bar.
 std::string progress_line(const std::string& label, uint64_t done, std::optional<uint64_t> total,
                           double seconds, size_t width) {
-  auto rate = static_cast<uint64_t>(static_cast<double>(done) / std::max(seconds, 0.001));
-  std::string tail = fmt::format("{:>10}  {}/s", format_size(done), format_size(rate));
-  if (!total || *total == 0) return fit(fmt::format("{}  {}", label, tail), width);
-  double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(*total));
   constexpr size_t kBar = 24;
-  auto full = static_cast<size_t>(share * kBar);
-  std::string bar = std::string(full, '#') + std::string(kBar - full, '-');
-  int percent = static_cast<int>(share * 100);
-  size_t fixed = kBar + tail.size() + 13;
-  std::string name = fit(label, width > fixed + 8 ? width - fixed : 8);
-  return fit(fmt::format("{}  [{}] {:>3}%  {}", name, bar, percent, tail), width);
+  constexpr size_t kShortestBar = 6;
+  constexpr size_t kNarrow = 60;
+  auto bytes = static_cast<uint64_t>(static_cast<double>(done) / std::max(seconds, 0.001));
+  std::string rate = fmt::format("{:>10}/s", format_size(bytes));
+  if (!total || *total == 0) {
+    return fit(fmt::format("{}  {:>10}  {}", label, format_size(done), rate), width);
+  }
+  double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(*total));
+  std::string numbers = fmt::format("{:>3}%  ", static_cast<int>(share * 100));
+  if (width >= kNarrow) {
+    numbers += fmt::format("{:>10} of {}  ", format_size(done), format_size(*total));
+  }
+  numbers += rate;
+  size_t left = width - std::min(width, numbers.size() + 2);
+  std::string name = fit(label, std::max(left / 2, left - std::min(left, kBar + 4)));
+  left -= std::min(left, display_width(name) + 4);
+  if (left < kShortestBar) return fit(fmt::format("{}  {}", name, numbers), width);
+  size_t bar = std::min(left, kBar);
+  auto full = static_cast<size_t>(share * static_cast<double>(bar));
+  return fmt::format("{}  [{}{}] {}", name, std::string(full, '#'), std::string(bar - full, '-'),
+                     numbers);
 }
 
 Progress::Progress(std::string label, bool quiet)

@@ -30,7 +30,7 @@ class Progress {
   Clock::time_point next_ = began_ + std::chrono::seconds(1);
 };
 
-// "label  [#####-----]  50%  1.2 GiB  300 MiB/s"
+// "label  [#####-----]  50%     1.2 GiB of 2.4 GiB     300 MiB/s"
 std::string progress_line(const std::string& label, uint64_t done, std::optional<uint64_t> total,
                           double seconds, size_t width);
 

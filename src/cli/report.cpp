@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <span>
+
 #include "base/unique_fd.h"
 #include "cli/terminal.h"
 
@@ -76,6 +78,40 @@ std::string_view advice(const Error& error) {
   return "";
 }
 
+struct Translation {
+  std::string_view server;
+  std::string_view ours;
+};
+
+// What the API calls its fields, and what they are on the command line.
+constexpr Translation kFlags[] = {
+    {"resources.cpuCores", "--cpu"},
+    {"resources.memoryMB", "--memory"},
+    {"resources.diskGB", "--disk"},
+    {"resources.pids", "--pids"},
+    {"maxLifetimeSeconds", "--timeout"},
+    {"idleTimeoutSeconds", "--idle-timeout"},
+    {"environment", "--template"},
+    {"cwd", "--cwd"},
+    {"user", "--user"},
+    {"env", "--env"},
+    {"metadata", "--label"},
+    {"idempotencyKey", "--key"},
+};
+// The server's advice, in verbs.
+constexpr Translation kAdvice[] = {
+    {"start it first", "'atoll start' starts it"},
+    {"unpause it first", "'atoll unpause' lets it go on"},
+    {"ask for recursive", "use -r"},
+};
+
+std::string translated(std::span<const Translation> table, std::string_view text) {
+  for (const Translation& row : table) {
+    if (row.server == text) return std::string(row.ours);
+  }
+  return std::string(text);
+}
+
 bool is_connection_error(const Error& error) {
   return error.sys_errno() != 0 &&
          (contains(error.message(), "connect ") || contains(error.message(), "recv") ||
@@ -109,14 +145,16 @@ std::string explain(const Error& error, std::string_view url) {
   std::string line = error.message();
   if (error.sys_errno() != 0) return line;  // of a local file: it names path and cause
   if (!error.field().empty() && !contains(line, error.field())) {
-    line.insert(0, error.field() + ": ");
+    line.insert(0, translated(kFlags, error.field()) + ": ");
   }
   // The server's own advice comes after a semicolon. It fits best, except that it knows no verbs.
   std::string hint(advice(error));
   size_t semicolon = line.find("; ");
   if (line.ends_with(')')) return line;
   if (semicolon != line.npos) {
-    if (error.code() != ErrorCode::NotFound || hint.empty()) hint = line.substr(semicolon + 2);
+    if (error.code() != ErrorCode::NotFound || hint.empty()) {
+      hint = translated(kAdvice, line.substr(semicolon + 2));
+    }
     line.resize(semicolon);
   }
   return hint.empty() ? line : fmt::format("{} ({})", line, hint);

@@ -29,15 +29,17 @@ TEST(Explain, TheServersWordsComeWithAdvice) {
             "no sandbox 'web' ('atoll ls' lists the sandboxes)");
   EXPECT_EQ(explain(Error(ErrorCode::InvalidArgument, "too small").with_field("resources.memoryMB"),
                     kUrl),
-            "resources.memoryMB: too small");
+            "--memory: too small");
 }
 
 TEST(Explain, TheServersOwnAdviceIsTakenOver) {
+  EXPECT_EQ(explain(Error(ErrorCode::Conflict, "the name is in use; choose another"), kUrl),
+            "the name is in use (choose another)");
   EXPECT_EQ(
       explain(Error(ErrorCode::InvalidState, "the sandbox is paused; unpause it first"), kUrl),
-      "the sandbox is paused (unpause it first)");
+      "the sandbox is paused ('atoll unpause' lets it go on)");
   EXPECT_EQ(explain(Error(ErrorCode::Conflict, "x has files in it; ask for recursive"), kUrl),
-            "x has files in it (ask for recursive)");
+            "x has files in it (use -r)");
   EXPECT_EQ(explain(Error(ErrorCode::NotFound, "no sandbox 'x'; list them"), kUrl),
             "no sandbox 'x' ('atoll ls' lists the sandboxes)");
 }

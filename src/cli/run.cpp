@@ -54,18 +54,10 @@ Command run_command() {
                       "echo 'print(1)' | atoll run -i -- python3 -"};
   command.options = exec_flags(options->exec);
   CreateRequest& sandbox = options->sandbox;
-  command.options.push_back({"--template",
-                             "NAME",
-                             "what it starts from (default: base)",
-                             &sandbox.template_name,
-                             {},
-                             Complete::Template});
-  command.options.push_back({"--profile",
-                             "PROFILE",
-                             "dev, or strict for no privileges at all",
-                             &sandbox.profile,
-                             {"dev", "strict"}});
+  command.options.push_back(template_flag(sandbox.template_name));
+  command.options.push_back(profile_flag(sandbox.profile));
   for (Option& option : limit_flags(sandbox.limits)) command.options.push_back(std::move(option));
+  command.options.push_back(disk_flag(sandbox.limits));
   command.rest = &options->exec.command;
   command.rest_name = "COMMAND [ARG...]";
   command.run = [options](const Globals& globals) {

@@ -7,10 +7,15 @@
 
 namespace atl::cli {
 
-// --cpu, --memory, --disk, --pids into `limits`, which must outlive the command.
+// All write into what they are given, which must outlive the command.
+// --cpu, --memory, --pids.
 std::vector<Option> limit_flags(Limits& limits);
-// --timeout and the like, in whole seconds; "never" is 0.
-Option seconds_flag(std::string flags, std::string help, std::optional<std::chrono::seconds>& into);
+Option disk_flag(Limits& limits);
+Option profile_flag(std::string& profile);
+Option template_flag(std::string& name);
+// --timeout and --idle-timeout, in whole seconds; "never" is 0.
+Option lifetime_flag(std::optional<std::chrono::seconds>& into);
+Option idle_flag(std::optional<std::chrono::seconds>& into);
 Option metadata_flag(std::map<std::string, std::string>& metadata);
 
 // A sandbox as JSON or, for people, its name or id.

@@ -16,7 +16,7 @@ Command serve_command() {
   auto ready_fd = std::make_shared<int>(-1);
   Command command;
   command.name = "serve";
-  command.summary = "Run the server, as root";
+  command.summary = "Run the server (as root)";
   command.examples = {"sudo atoll serve",
                       "sudo atoll serve --listen none --data-dir /srv/atoll --pool 8",
                       "sudo atoll serve --config ./config.toml"};
@@ -44,8 +44,8 @@ Command system_command() {
         print_json(system.json);
         return 0;
       }
-      print_out(fmt::format("Server     {}\nVersion    {}\nBackend    {}\nCgroups    {}\n",
-                            client.url(), system.version, system.backend, system.cgroups));
+      print_out(fmt::format("Server     {}\nVersion    {}\nBackend    {}\n", client.url(),
+                            system.version, system.backend));
       print_out(fmt::format("Sandboxes  {}\n", system.sandboxes));
       for (const auto& [name, ready] : system.pool) {
         print_out(fmt::format("Pool       {}: {} ready\n", name, ready));
@@ -77,7 +77,7 @@ Command version_command() {
 Command all_commands() {
   Command root;
   root.name = "atoll";
-  root.summary = "Sandboxes on your own machines.";
+  root.summary = "Isolated Linux machines (sandboxes) on your own hardware.";
   root.examples = {"atoll run -- python3 -c 'print(6*7)'", "atoll create --name web --memory 512m",
                    "atoll exec -it web -- bash", "atoll cp ./dir web:/workspace/dir"};
   for (auto make :

@@ -57,9 +57,17 @@ TEST(Printable, ASandboxCannotDriveTheTerminal) {
 
 TEST(ProgressLine, ShowsShareAndRate) {
   EXPECT_EQ(progress_line("f", 512 << 10, 1 << 20, 1.0, 100),
-            "f  [############------------]  50%     512 KiB  512 KiB/s");
-  EXPECT_EQ(progress_line("f", 1024, std::nullopt, 2.0, 100), "f       1 KiB  512 B/s");
-  EXPECT_LE(display_width(progress_line("a-long-file-name", 1, 2, 1, 40)), 40u);
+            "f  [############------------]  50%     512 KiB of 1 MiB     512 KiB/s");
+  EXPECT_EQ(progress_line("a-rather-long-name", 512 << 10, 1 << 20, 1.0, 66),
+            "a-rather-lo…  [####-----]  50%     512 KiB of 1 MiB     512 KiB/s");
+  EXPECT_EQ(progress_line("a-rather-long-name", 512 << 10, 1 << 20, 1.0, 40),
+            "a-rather-…  [###---]  50%     512 KiB/s");
+  EXPECT_EQ(progress_line("a-rather-long-name", 512 << 10, 1 << 20, 1.0, 30),
+            "a-ra…   50%     512 KiB/s");
+  EXPECT_EQ(progress_line("f", 1024, std::nullopt, 2.0, 100), "f       1 KiB       512 B/s");
+  for (size_t width = 1; width < 120; width++) {
+    EXPECT_LE(display_width(progress_line("a-long-file-name", 1, 2 << 30, 1, width)), width);
+  }
 }
 
 }  // namespace

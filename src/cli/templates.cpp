@@ -46,9 +46,10 @@ Command import_command() {
   auto options = std::make_shared<ImportOptions>();
   Command command;
   command.name = "import";
-  command.summary = "Make a template of a root filesystem's archive, on this host, as root";
+  command.summary =
+      "Make a template from the archive of a root filesystem (on the server's host, as root)";
   command.examples = {"sudo atoll template import rootfs.tar.zst --name base"};
-  command.options = {{"--name", "NAME", "what sandboxes ask for", &options->name},
+  command.options = {{"--name", "NAME", "what 'atoll create --template' calls it", &options->name},
                      {"--data-dir",
                       "DIR",
                       kDataDirHelp,
@@ -70,7 +71,7 @@ Command ls_templates_command() {
   Command command;
   command.name = "ls";
   command.summary = "List templates";
-  command.examples = {"atoll template ls"};
+  command.examples = {"atoll template ls", "atoll template ls --json | jq -r '.[].name'"};
   command.run = [](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
       ATOLL_ASSIGN(auto templates, client.templates());
@@ -94,7 +95,7 @@ Command ls_templates_command() {
 Command template_command() {
   Command command;
   command.name = "template";
-  command.summary = "List and import what sandboxes start from";
+  command.summary = "List and import templates: what sandboxes start from";
   command.examples = {"atoll template ls", "sudo atoll template import rootfs.tar.zst --name base"};
   command.commands.push_back(ls_templates_command());
   command.commands.push_back(import_command());

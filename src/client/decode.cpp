@@ -194,7 +194,6 @@ SystemInfo to_system(const json::value& value) {
   SystemInfo system;
   system.version = text_of(value, "version");
   system.backend = text_of(value, "backend");
-  system.cgroups = text_of(value, "cgroups");
   system.degraded = texts_of(value, "degraded");
   system.sandboxes = number_of(value, "sandboxes");
   if (const json::object* pool = member(value, "pool").if_object()) {

@@ -168,10 +168,14 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
   bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_name);
-  auto built = handle != nullptr
+  bool taken = handle != nullptr;
+  auto built = taken
                    ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
                    : co_await build_cold(std::move(caller.owner), std::move(spec));
-  if (!built) co_return built;
+  if (!built) {
+    if (taken) pool_->refill(template_name);
+    co_return built;
+  }
   SandboxPtr sandbox = std::move(*built);
   index_.add(sandbox);
   kept = true;

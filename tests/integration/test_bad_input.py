@@ -80,6 +80,13 @@ class Requests(AtollCase):
         self.assert_error(self.post(b'{"env":' + b"[" * 100000 + b"]" * 100000 + b"}"), 400, "VALIDATION_ERROR")
         self.assertEqual(len(self.server.list()), 1)
 
+    def test_refused_when_half_made(self):
+        """Who a user is, is known only inside: the sandbox that was taken for it goes, and another is made."""
+        for _ in range(2):
+            self.assert_error(self.post({"user": "no-such-user"}), 400, "VALIDATION_ERROR")
+        self.assertEqual(self.server.list(), [])
+        wait_until(self.server.settled, 15, "the pool is full again")
+
     def test_large_bodies(self):
         """The answer reaches also a client that has not sent everything when it comes."""
         for size in (2 * MIB, 64 * MIB):
