@@ -9,8 +9,8 @@ constexpr SecretName kName{"acme", "GITHUB_TOKEN"};
 
 TEST(SecretBox, OpensWhatItSealed) {
   SecretBox box(SecretKey::random());
-  for (std::string plain : {std::string(), std::string("hush"), std::string("a\0b", 3),
-                            std::string(SecretBox::kMaxPlainBytes, 'x')}) {
+  for (const std::string& plain : {std::string(), std::string("hush"), std::string("a\0b", 3),
+                                   std::string(SecretBox::kMaxPlainBytes, 'x')}) {
     std::string sealed = box.seal(plain, kName).value();
     auto opened = box.open(sealed, kName);
     ASSERT_TRUE(opened) << opened.error().message();
