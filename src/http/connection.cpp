@@ -48,13 +48,21 @@ std::string describe(std::exception_ptr error) {
 
 }  // namespace
 
-Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
-                       DeadlineQueue& deadlines, const Router& router, const ServerOptions& options)
-    : socket_(std::move(executor), std::move(fd), deadlines),
+Connection::Connection(Socket socket, Peer peer, const Router& router, const ServerOptions& options)
+    : socket_(std::move(socket)),
       router_(router),
       options_(options),
       peer_(std::move(peer)),
       limits_{options.max_head_bytes, options.max_target_bytes} {}
+
+Task<bool> Connection::handshake() {
+  auto done = co_await socket_.handshake(Socket::Clock::now() + options_.handshake_timeout);
+  if (done) co_return true;
+  if (socket_.falls_back_to_plain()) {
+    co_await refuse(ProtocolError{400, "this port speaks HTTPS: use https:// in the address"});
+  }
+  co_return false;
+}
 
 Task<void> Connection::run() {
   while (co_await serve_one()) {

@@ -18,9 +18,10 @@ namespace atl::http {
 class Connection {
  public:
   // The router and the options outlive it.
-  Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
-             DeadlineQueue& deadlines, const Router& router, const ServerOptions& options);
+  Connection(Socket socket, Peer peer, const Router& router, const ServerOptions& options);
 
+  // Where it is encrypted, before run(): false when it came to nothing.
+  Task<bool> handshake();
   // Until the client or the server ends it. Never throws but for cancellation of its own waits.
   Task<void> run();
 
