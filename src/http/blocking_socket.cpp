@@ -82,6 +82,12 @@ Result<UniqueFd> connect_tcp(const Endpoint& endpoint, std::chrono::milliseconds
   return fd;
 }
 
+const char* default_port(bool tls) { return tls ? "443" : "80"; }
+
+short events_for(TlsSession::Wait wait) {
+  return wait == TlsSession::Wait::Writable ? POLLOUT : POLLIN;
+}
+
 }  // namespace
 
 Result<Endpoint> Endpoint::parse(std::string_view text) {
@@ -91,19 +97,20 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
     if (endpoint.unix_path.empty()) return fail(ErrorCode::InvalidArgument, "unix: without a path");
     return endpoint;
   }
-  constexpr std::string_view kScheme = "http://";
-  if (!text.starts_with(kScheme)) {
+  endpoint.tls = text.starts_with("https://");
+  if (!endpoint.tls && !text.starts_with("http://")) {
     return fail(ErrorCode::InvalidArgument,
-                "endpoint must be unix:/path or http://host:port: " + std::string(text));
+                "endpoint must be unix:/path or http(s)://host:port: " + std::string(text));
   }
-  text.remove_prefix(kScheme.size());
+  text.remove_prefix(text.find("//") + 2);
   while (text.ends_with('/')) text.remove_suffix(1);
   size_t colon = text.rfind(':');
   // "[::1]" has colons of its own.
   if (colon != std::string_view::npos && text.find(']', colon) != std::string_view::npos) {
     colon = std::string_view::npos;
   }
-  endpoint.port = colon == std::string_view::npos ? "80" : std::string(text.substr(colon + 1));
+  endpoint.port = colon == std::string_view::npos ? default_port(endpoint.tls)
+                                                  : std::string(text.substr(colon + 1));
   std::string_view host = text.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   endpoint.host = host;
@@ -118,39 +125,64 @@ Result<Endpoint> Endpoint::parse(std::string_view text) {
 std::string Endpoint::authority() const {
   if (!unix_path.empty()) return "localhost";
   bool is_v6 = host.find(':') != std::string::npos;
-  return (is_v6 ? "[" + host + "]" : host) + (port == "80" ? "" : ":" + port);
+  return (is_v6 ? "[" + host + "]" : host) + (port == default_port(tls) ? "" : ":" + port);
 }
 
-Result<BlockingSocket> BlockingSocket::connect(const Endpoint& endpoint, Duration timeout) {
+Result<BlockingSocket> BlockingSocket::connect(const Endpoint& endpoint, Duration timeout,
+                                               const TlsClientContext* tls) {
+  if (endpoint.tls && tls == nullptr) {
+    return fail(ErrorCode::InvalidArgument, "https needs certificate authorities");
+  }
   Result<UniqueFd> fd = endpoint.unix_path.empty() ? connect_tcp(endpoint, timeout)
                                                    : connect_unix(endpoint.unix_path, timeout);
   if (!fd) return tl::unexpected(std::move(fd).error());
-  return BlockingSocket(std::move(*fd));
+  BlockingSocket socket(std::move(*fd));
+  if (endpoint.tls) {
+    auto done = socket.shake_hands(*tls, endpoint.host, timeout);
+    if (!done) return fail(std::move(done).error().context(endpoint.authority()));
+  }
+  return socket;
+}
+
+Result<void> BlockingSocket::shake_hands(const TlsClientContext& tls, const std::string& host,
+                                         Duration timeout) {
+  ATOLL_ASSIGN(tls_, tls.connect(fd(), host));
+  while (true) {
+    ATOLL_ASSIGN(bool done, tls_->handshake());
+    if (done) return {};
+    ATOLL_TRY(wait_for(fd(), events_for(tls_->read_waits_for()), timeout));
+  }
 }
 
 Result<std::optional<size_t>> BlockingSocket::try_read(std::span<char> into) {
-  return receive_now(fd(), into);
+  return tls_ ? tls_->read_now(into) : receive_now(fd(), into);
 }
 
 Result<size_t> BlockingSocket::read(std::span<char> into) {
   while (true) {
-    ATOLL_ASSIGN(std::optional<size_t> got, receive_now(fd(), into));
+    ATOLL_ASSIGN(std::optional<size_t> got, try_read(into));
     if (got) return *got;
-    ATOLL_TRY(wait_for(fd(), POLLIN, timeout_));
+    ATOLL_TRY(wait_for(fd(), tls_ ? events_for(tls_->read_waits_for()) : POLLIN, timeout_));
   }
 }
 
 Result<void> BlockingSocket::write(WriteParts parts) {
   while (true) {
-    ATOLL_ASSIGN(bool done, send_now(fd(), parts));
+    ATOLL_ASSIGN(bool done, tls_ ? tls_->write_now(parts) : send_now(fd(), parts));
     if (done) return {};
-    ATOLL_TRY(wait_for(fd(), POLLOUT, timeout_));
+    ATOLL_TRY(wait_for(fd(), tls_ ? events_for(tls_->write_waits_for()) : POLLOUT, timeout_));
   }
 }
 
-bool BlockingSocket::readable_now() const {
+bool BlockingSocket::readable_now() {
+  if (has_buffered()) return true;
   pollfd polled{fd(), POLLIN | POLLRDHUP, 0};
-  return ::poll(&polled, 1, 0) != 0;
+  if (::poll(&polled, 1, 0) == 0) return false;
+  if (!tls_ || (polled.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) return true;
+  // TLS has messages of its own, such as tickets for later. Any byte of HTTP's means the end here.
+  char byte = 0;
+  auto got = tls_->read_now({&byte, 1});
+  return !got || got->has_value();
 }
 
 }  // namespace atl::http

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "http/socket_calls.h"
+#include "http/tls_context.h"
 
 namespace atl::http {
 
@@ -18,8 +20,9 @@ struct Endpoint {
   std::string unix_path;  // or, when empty:
   std::string host;
   std::string port;
+  bool tls = false;
 
-  // "unix:/path" or "http://host[:port]".
+  // "unix:/path", "http://host[:port]" or "https://host[:port]".
   static Result<Endpoint> parse(std::string_view text);
   // The Host field.
   std::string authority() const;
@@ -30,7 +33,9 @@ class BlockingSocket {
  public:
   using Duration = std::chrono::milliseconds;
 
-  static Result<BlockingSocket> connect(const Endpoint& endpoint, Duration timeout);
+  // `tls` is for endpoints that want it. The timeout is for each of connecting and the handshake.
+  static Result<BlockingSocket> connect(const Endpoint& endpoint, Duration timeout,
+                                        const TlsClientContext* tls = nullptr);
 
   // Fails with Timeout when nothing moves for so long; zero waits for ever.
   void set_timeout(Duration timeout) { timeout_ = timeout; }
@@ -42,14 +47,18 @@ class BlockingSocket {
   Result<void> write(WriteParts parts);
 
   // Has something to read, be it only the end? On an idle connection that means it is dead.
-  bool readable_now() const;
+  bool readable_now();
   int fd() const { return fd_.get(); }
+  // Bytes that poll() on fd() does not show.
+  bool has_buffered() const { return tls_ && tls_->has_buffered(); }
 
  private:
   explicit BlockingSocket(UniqueFd fd) : fd_(std::move(fd)) {}
+  Result<void> shake_hands(const TlsClientContext& tls, const std::string& host, Duration timeout);
 
   UniqueFd fd_;
   Duration timeout_{0};
+  std::unique_ptr<TlsSession> tls_;  // after the socket, so that it goes first
 };
 
 }  // namespace atl::http

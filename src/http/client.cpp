@@ -1,5 +1,7 @@
 #include "http/client.h"
 
+#include <cstdlib>
+
 #include "http/client_connection.h"
 
 namespace atl::http {
@@ -101,7 +103,14 @@ Result<ResponseStream> RequestStream::finish() {
 
 Result<Client> Client::create(std::string_view endpoint, ClientOptions options) {
   ATOLL_ASSIGN(Endpoint parsed, Endpoint::parse(endpoint));
-  return Client(std::make_shared<ClientPool>(std::move(parsed), options));
+  std::shared_ptr<TlsClientContext> tls;
+  if (parsed.tls) {
+    const char* from_environment = getenv("ATOLL_CA_FILE");
+    if (options.ca_file.empty() && from_environment != nullptr) options.ca_file = from_environment;
+    ATOLL_ASSIGN(tls, TlsClientContext::create(options.ca_file));
+  }
+  return Client(
+      std::make_shared<ClientPool>(std::move(parsed), std::move(options), std::move(tls)));
 }
 
 Result<ResponseStream> Client::attempt(std::unique_ptr<ClientConnection> connection,

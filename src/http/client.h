@@ -27,6 +27,8 @@ struct ClientOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   // The longest silence while reading or writing; zero waits for ever.
   std::chrono::milliseconds io_timeout{60'000};
+  // For https: PEM certificates to believe instead of the system's. Empty: $ATOLL_CA_FILE, if set.
+  std::string ca_file;
 };
 
 struct ClientResponse {
@@ -94,7 +96,8 @@ class RequestStream {
   bool broken_ = false;
 };
 
-// Connects to "unix:/path" or "http://host:port". Safe to share between threads: each call has a
+// Connects to "unix:/path", "http://host:port" or "https://host:port", whose certificate must be
+// trusted and name the host. Safe to share between threads: each call has a
 // connection to itself, from a pool of idle ones. A request that is safe to repeat is tried once
 // more when a kept connection turns out to be dead.
 class Client {

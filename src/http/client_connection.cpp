@@ -178,7 +178,8 @@ Result<std::unique_ptr<ClientConnection>> ClientPool::acquire(bool fresh) {
       return connection;
     }
   }
-  ATOLL_ASSIGN(BlockingSocket socket, BlockingSocket::connect(endpoint_, options_.connect_timeout));
+  ATOLL_ASSIGN(BlockingSocket socket,
+               BlockingSocket::connect(endpoint_, options_.connect_timeout, tls_.get()));
   socket.set_timeout(options_.io_timeout);
   return std::make_unique<ClientConnection>(std::move(socket), endpoint_.authority());
 }

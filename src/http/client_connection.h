@@ -38,7 +38,7 @@ class ClientConnection {
   bool answered() const { return answered_; }
   bool was_used() const { return was_used_; }
   void mark_used() { was_used_ = true; }
-  bool pending() const { return !input_.empty(); }
+  bool pending() const { return !input_.empty() || socket_.has_buffered(); }
 
   BlockingSocket& socket() { return socket_; }
   const BlockingSocket& socket() const { return socket_; }
@@ -68,8 +68,8 @@ class ClientConnection {
 // The idle connections of a Client.
 class ClientPool {
  public:
-  ClientPool(Endpoint endpoint, ClientOptions options)
-      : endpoint_(std::move(endpoint)), options_(options) {}
+  ClientPool(Endpoint endpoint, ClientOptions options, std::shared_ptr<TlsClientContext> tls)
+      : endpoint_(std::move(endpoint)), options_(std::move(options)), tls_(std::move(tls)) {}
 
   // A kept connection that is not known to be dead, else a new one.
   Result<std::unique_ptr<ClientConnection>> acquire(bool fresh = false);
@@ -78,6 +78,7 @@ class ClientPool {
  private:
   Endpoint endpoint_;
   ClientOptions options_;
+  std::shared_ptr<TlsClientContext> tls_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<ClientConnection>> idle_;
 };

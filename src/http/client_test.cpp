@@ -9,14 +9,19 @@ namespace {
 using testing::add_basic_routes;
 using testing::TestServer;
 
-TEST(Endpoint, ReadsBothForms) {
+TEST(Endpoint, ReadsEveryForm) {
   EXPECT_EQ(Endpoint::parse("unix:/run/x.sock")->unix_path, "/run/x.sock");
   EXPECT_EQ(Endpoint::parse("unix:///run/x.sock")->unix_path, "/run/x.sock");
   EXPECT_EQ(Endpoint::parse("http://h:81/")->authority(), "h:81");
   EXPECT_EQ(Endpoint::parse("http://h")->port, "80");
   EXPECT_EQ(Endpoint::parse("http://[::1]:9")->host, "::1");
   EXPECT_EQ(Endpoint::parse("http://[::1]")->authority(), "[::1]");
-  EXPECT_FALSE(Endpoint::parse("https://h"));
+  EXPECT_EQ(Endpoint::parse("https://h")->port, "443");
+  EXPECT_EQ(Endpoint::parse("https://h")->authority(), "h");
+  EXPECT_EQ(Endpoint::parse("https://h:80")->authority(), "h:80");
+  EXPECT_TRUE(Endpoint::parse("https://h")->tls);
+  EXPECT_FALSE(Endpoint::parse("http://h")->tls);
+  EXPECT_FALSE(Endpoint::parse("ftp://h"));
   EXPECT_FALSE(Endpoint::parse("http://"));
   EXPECT_FALSE(Endpoint::parse("http://h:1/path"));
 }

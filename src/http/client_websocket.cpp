@@ -129,7 +129,9 @@ Result<void> ClientWebSocket::close(uint16_t code, std::string_view reason) {
 }
 
 int ClientWebSocket::fd() const { return state_->socket->fd(); }
-bool ClientWebSocket::pending() const { return !state_->frames.empty(); }
+bool ClientWebSocket::pending() const {
+  return !state_->frames.empty() || state_->socket->has_buffered();
+}
 uint16_t ClientWebSocket::close_code() const { return state_->close_code; }
 const std::string& ClientWebSocket::close_reason() const { return state_->close_reason; }
 const std::string& ClientWebSocket::subprotocol() const { return state_->subprotocol; }

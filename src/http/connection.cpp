@@ -49,14 +49,22 @@ std::string describe(std::exception_ptr error) {
 
 }  // namespace
 
-Connection::Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
-                       DeadlineQueue& deadlines, const ConnectionContext& context)
-    : socket_(std::move(executor), std::move(fd), deadlines),
+Connection::Connection(Socket socket, Peer peer, const ConnectionContext& context)
+    : socket_(std::move(socket)),
       router_(context.router),
       options_(context.options),
       memory_(context.memory),
       peer_(std::move(peer)),
       limits_{options_.max_head_bytes, options_.max_target_bytes} {}
+
+Task<bool> Connection::handshake() {
+  auto done = co_await socket_.handshake(Socket::Clock::now() + options_.handshake_timeout);
+  if (done) co_return true;
+  if (socket_.falls_back_to_plain()) {
+    co_await refuse(ProtocolError{400, "this port speaks HTTPS: use https:// in the address"});
+  }
+  co_return false;
+}
 
 Task<void> Connection::run() {
   while (co_await serve_one()) {

@@ -26,9 +26,10 @@ struct ConnectionContext {
 // One client: reads requests and has them answered, strictly one after the other.
 class Connection {
  public:
-  Connection(boost::asio::any_io_executor executor, UniqueFd fd, Peer peer,
-             DeadlineQueue& deadlines, const ConnectionContext& context);
+  Connection(Socket socket, Peer peer, const ConnectionContext& context);
 
+  // Where it is encrypted, before run(): false when it came to nothing.
+  Task<bool> handshake();
   // Until the client or the server ends it. Never throws but for cancellation of its own waits.
   Task<void> run();
 

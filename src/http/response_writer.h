@@ -48,7 +48,7 @@ class ResponseWriter {
   virtual bool peer_closed() const = 0;
 
   // For splicing: after start() with a length, move bytes to the socket (never blocking it) and
-  // report them with mark_written().
+  // report them with mark_written(). -1 where the connection is encrypted: use write().
   virtual int native_handle() const = 0;
   virtual Task<Result<void>> wait_writable() = 0;
   virtual void mark_written(uint64_t bytes) = 0;

@@ -12,6 +12,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <deque>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -32,8 +33,10 @@ namespace {
 
 constexpr size_t kEndedAtOnce = 64;  // looking for them means looking at all
 
-// Sent without a Connection object, which is what there are too many of.
-void turn_away(int fd, const Error& reason) {
+// Sent without a Connection object, which is what there are too many of. Nor is a TLS handshake
+// worth an answer that says no.
+void turn_away(int fd, const Error& reason, const TlsContext* tls) {
+  if (tls != nullptr) return;
   auto text = format_last_response(error_response(reason));
   if (!text) return;
   WriteParts parts{*text};
@@ -61,13 +64,13 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
         deadlines_(executor_),
         changed_(executor_, asio::steady_timer::time_point::max()) {}
 
-  void listen(UniqueFd fd) {
-    auto self = weak_from_this();
-    auto listener = std::make_shared<Listener>(executor_, std::move(fd), [self](UniqueFd accepted) {
-      auto server = self.lock();
+  void listen(UniqueFd fd, std::shared_ptr<TlsContext> tls = nullptr) {
+    auto on_connection = [weak = weak_from_this(), tls = std::move(tls)](UniqueFd accepted) {
+      auto server = weak.lock();
       auto peer = peer_of(accepted.get());
-      if (server && peer) server->serve(std::move(accepted), std::move(*peer));
-    });
+      if (server && peer) server->serve(std::move(accepted), std::move(*peer), tls.get());
+    };
+    auto listener = std::make_shared<Listener>(executor_, std::move(fd), std::move(on_connection));
     listener->start();
     listeners_.push_back(std::move(listener));
   }
@@ -76,23 +79,28 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     paths_.push_back({std::move(path), listener.device, listener.inode});
   }
 
-  void serve(UniqueFd fd, Peer peer) {
-    if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"));
-    Peer::Kind kind = peer.kind;
-    ServerObserver* observer = options_.observer.get();
+  void serve(UniqueFd fd, Peer peer, const TlsContext* tls) {
+    if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"), tls);
     bool full = connections_.size() + kEndedAtOnce >= admission_.max_connections() && !make_room();
     Result<Admission::Ticket> ticket =
         full ? Result<Admission::Ticket>(fail(ErrorCode::Unavailable, "too many connections"))
              : admission_.admit(peer);
+    Peer::Kind kind = peer.kind;
     if (!ticket) {
-      if (observer != nullptr) observer->connection_refused(kind);
-      return turn_away(fd.get(), ticket.error());
+      if (options_.observer) options_.observer->connection_refused(kind);
+      return turn_away(fd.get(), ticket.error(), tls);
     }
-    if (observer != nullptr) observer->connection_opened(kind);
+    std::unique_ptr<TlsSession> session;
+    if (tls != nullptr) {
+      auto made = tls->accept(fd.get());
+      if (!made) return;
+      session = std::move(*made);
+    }
+    if (options_.observer) options_.observer->connection_opened(kind);
     make_ready(fd.get());
-    auto connection = std::make_shared<Connection>(executor_, std::move(fd), std::move(peer),
-                                                   deadlines_,
-                                                   ConnectionContext{router_, options_, memory_});
+    Socket socket(executor_, std::move(fd), deadlines_, std::move(session));
+    auto connection = std::make_shared<Connection>(
+        std::move(socket), std::move(peer), ConnectionContext{router_, options_, memory_});
     connections_.insert(connection);
     auto done = [self = shared_from_this(), connection, kind,
                  place = std::move(*ticket)](const std::exception_ptr&) {
@@ -101,7 +109,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
       self->changed_.cancel();
     };
     auto slot = connection->cancellation().slot();
-    asio::co_spawn(executor_, connection->run(),
+    asio::co_spawn(executor_, tls != nullptr ? run_encrypted(connection) : connection->run(),
                    asio::bind_cancellation_slot(slot, std::move(done)));
   }
 
@@ -139,6 +147,20 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   size_t connection_count() const { return connections_.size(); }
 
  private:
+  Task<void> run_encrypted(std::shared_ptr<Connection> connection) {
+    handshakes_.push_back(connection);
+    if (handshakes_.size() > options_.max_handshakes) {
+      auto oldest = handshakes_.front().lock();
+      handshakes_.pop_front();
+      if (oldest) oldest->abort();
+    }
+    bool ready = co_await connection->handshake();
+    std::erase_if(handshakes_, [&](const std::weak_ptr<Connection>& other) {
+      return other.expired() || other.lock() == connection;
+    });
+    if (ready) co_await connection->run();
+  }
+
   struct Path {
     std::string name;
     dev_t device;
@@ -177,6 +199,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
   std::vector<std::shared_ptr<Listener>> listeners_;
   std::vector<Path> paths_;
   std::unordered_set<std::shared_ptr<Connection>> connections_;
+  std::deque<std::weak_ptr<Connection>> handshakes_;  // under way, the oldest first
 };
 
 Server::Server(asio::any_io_executor executor, Router router, ServerOptions options)
@@ -194,14 +217,15 @@ Result<void> Server::listen_unix(std::string path, mode_t mode) {
   return {};
 }
 
-Result<uint16_t> Server::listen_tcp(std::string address, uint16_t port) {
+Result<uint16_t> Server::listen_tcp(std::string address, uint16_t port,
+                                    std::shared_ptr<TlsContext> tls) {
   ATOLL_ASSIGN(UniqueFd fd, listen_on_address(address, port));
   ATOLL_ASSIGN(uint16_t bound, bound_port(fd.get()));
-  impl_->listen(std::move(fd));
+  impl_->listen(std::move(fd), std::move(tls));
   return bound;
 }
 
-Result<void> Server::listen_fd(UniqueFd fd) {
+Result<void> Server::listen_fd(UniqueFd fd, std::shared_ptr<TlsContext> tls) {
   int listening = 0;
   socklen_t length = sizeof(listening);
   if (::getsockopt(fd.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) != 0) {
@@ -209,12 +233,12 @@ Result<void> Server::listen_fd(UniqueFd fd) {
   }
   if (listening == 0) return fail(ErrorCode::InvalidArgument, "the socket is not listening");
   ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-  impl_->listen(std::move(fd));
+  impl_->listen(std::move(fd), std::move(tls));
   return {};
 }
 
-void Server::serve(UniqueFd connection, Peer peer) {
-  impl_->serve(std::move(connection), std::move(peer));
+void Server::serve(UniqueFd connection, Peer peer, const TlsContext* tls) {
+  impl_->serve(std::move(connection), std::move(peer), tls);
 }
 
 Task<void> Server::stop(std::chrono::milliseconds grace) {

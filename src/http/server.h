@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "http/router.h"
 #include "http/server_observer.h"
+#include "http/tls_context.h"
 
 namespace atl::http {
 
@@ -31,6 +32,10 @@ struct ServerOptions {
   // Bodies and answers that are in memory as a whole, of all requests together.
   size_t max_buffered_bytes = 512 * 1024 * 1024;
 
+  // TLS handshakes under way; of more the oldest is given up, which a real client's never is.
+  size_t max_handshakes = 256;
+
+  std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds head_timeout{10'000};   // from a head's first byte to its last
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
@@ -53,13 +58,15 @@ class Server {
 
   // Replaces a socket file that nobody listens on any more; removes its own when stopped.
   Result<void> listen_unix(std::string path, mode_t mode = 0600);
-  // `address` is numeric or "localhost". Port 0 takes a free one; returns the port.
-  Result<uint16_t> listen_tcp(std::string address, uint16_t port);
+  // `address` is numeric or "localhost". Port 0 takes a free one; returns the port. With `tls` it
+  // speaks HTTPS, here and below.
+  Result<uint16_t> listen_tcp(std::string address, uint16_t port,
+                              std::shared_ptr<TlsContext> tls = nullptr);
   // A stream socket that is already listening, such as one from the service manager.
-  Result<void> listen_fd(UniqueFd fd);
+  Result<void> listen_fd(UniqueFd fd, std::shared_ptr<TlsContext> tls = nullptr);
   // Serves one connection that somebody else accepted. Who is at its other end is for the caller to
   // say: one end of a socket pair would pass for a local client.
-  void serve(UniqueFd connection, Peer peer);
+  void serve(UniqueFd connection, Peer peer, const TlsContext* tls = nullptr);
 
   // Accepts no more, closes idle connections, gives running requests until `grace`, then cuts them.
   Task<void> stop(std::chrono::milliseconds grace);

@@ -20,10 +20,12 @@ constexpr int kCallsBetweenYields = 32;
 const asio::generic::stream_protocol kAnyStream(AF_UNIX, 0);
 
 struct Socket::State {
-  State(const asio::any_io_executor& executor, UniqueFd fd, DeadlineQueue& deadlines)
+  State(const asio::any_io_executor& executor, UniqueFd fd, DeadlineQueue& deadlines,
+        std::unique_ptr<TlsSession> session)
       : socket(executor, kAnyStream, fd.release()),
         read_deadline(deadlines, [this] { expire(); }),
-        write_deadline(deadlines, [this] { expire(); }) {}
+        write_deadline(deadlines, [this] { expire(); }),
+        tls(std::move(session)) {}
 
   void expire() {
     timed_out = true;
@@ -37,6 +39,7 @@ struct Socket::State {
   Deadline write_deadline;
   bool timed_out = false;
   int calls_since_yield = 0;
+  std::unique_ptr<TlsSession> tls;  // last, as it says goodbye over the socket
 };
 
 namespace {
@@ -50,12 +53,30 @@ Result<void> check(const boost::system::error_code& error, bool timed_out) {
 
 }  // namespace
 
-Socket::Socket(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines)
-    : state_(std::make_shared<State>(executor, std::move(fd), deadlines)) {}
+Socket::Socket(asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
+               std::unique_ptr<TlsSession> tls)
+    : state_(std::make_shared<State>(executor, std::move(fd), deadlines, std::move(tls))) {}
 
 Socket::~Socket() = default;
 
+Task<Result<void>> Socket::handshake(Clock::time_point deadline) {
+  while (true) {
+    ATOLL_CO_ASSIGN(bool done, state_->tls->handshake());
+    if (done) co_return Result<void>();
+    ATOLL_CO_TRY(co_await wait(Direction::Read, deadline));
+  }
+}
+
+bool Socket::encrypted() const { return state_->tls != nullptr; }
+
+bool Socket::falls_back_to_plain() {
+  if (!state_->tls || !state_->tls->met_plain_http()) return false;
+  state_->tls.reset();
+  return true;
+}
+
 Result<std::optional<size_t>> Socket::try_read(std::span<char> into) {
+  if (state_->tls) return state_->tls->read_now(into);
   return receive_now(native_handle(), into);
 }
 
@@ -73,6 +94,13 @@ Task<Result<size_t>> Socket::read(std::span<char> into, Duration timeout) {
 
 Task<Result<size_t>> Socket::read_later(std::span<char> into, Clock::time_point deadline) {
   if (state_->timed_out) co_return fail(ErrorCode::Timeout, "the peer is too slow");
+  if (state_->tls) {
+    while (true) {
+      ATOLL_CO_ASSIGN(std::optional<size_t> read, try_read(into));
+      if (read) co_return *read;
+      ATOLL_CO_TRY(co_await wait(Direction::Read, deadline));
+    }
+  }
   // Asio's own read, unlike a wait, needs no epoll_ctl each time.
   auto state = state_;
   state->read_deadline.set(deadline);
@@ -84,7 +112,12 @@ Task<Result<size_t>> Socket::read_later(std::span<char> into, Clock::time_point 
   co_return got;
 }
 
-Result<bool> Socket::try_write(WriteParts& parts) { return send_now(native_handle(), parts); }
+Result<bool> Socket::try_write(WriteParts& parts) {
+  if (!state_->tls) return send_now(native_handle(), parts);
+  // What timed out may have left half a record behind, which other bytes must not follow.
+  if (state_->timed_out) return fail(ErrorCode::Timeout, "the peer is too slow");
+  return state_->tls->write_now(parts);
+}
 
 Task<Result<void>> Socket::write(WriteParts parts, Duration timeout) {
   while (true) {
@@ -102,12 +135,16 @@ Task<void> Socket::yield_now_and_then() {
   co_await asio::post(asio::use_awaitable);
 }
 
-Task<Result<void>> Socket::wait(Direction direction, Clock::time_point deadline) {
-  bool reading = direction == Direction::Read;
+Task<Result<void>> Socket::wait(Direction purpose, Clock::time_point deadline) {
+  bool reading = purpose == Direction::Read;
   auto state = state_;
   state->calls_since_yield = 0;
   Deadline& armed = reading ? state->read_deadline : state->write_deadline;
   armed.set(deadline);
+  if (state->tls) {
+    auto what = reading ? state->tls->read_waits_for() : state->tls->write_waits_for();
+    reading = what == TlsSession::Wait::Readable;
+  }
   auto kind = reading ? asio::socket_base::wait_read : asio::socket_base::wait_write;
   auto [error] = co_await state->socket.async_wait(kind, kAwait);
   armed.clear();
@@ -115,7 +152,8 @@ Task<Result<void>> Socket::wait(Direction direction, Clock::time_point deadline)
 }
 
 Task<Result<void>> Socket::wait_readable(Duration timeout) {
-  return wait(Direction::Read, Clock::now() + timeout);
+  if (state_->tls && state_->tls->has_buffered()) co_return Result<void>();
+  co_return co_await wait(Direction::Read, Clock::now() + timeout);
 }
 Task<Result<void>> Socket::wait_writable(Duration timeout) {
   return wait(Direction::Write, Clock::now() + timeout);
@@ -134,7 +172,10 @@ void Socket::cancel() {
   state_->socket.cancel(ignored);
 }
 
-void Socket::shut_down_writing() { ::shutdown(native_handle(), SHUT_WR); }
+void Socket::shut_down_writing() {
+  if (state_->tls) state_->tls->close_notify();
+  ::shutdown(native_handle(), SHUT_WR);
+}
 
 void Socket::abort() {
   if (!state_->socket.is_open()) return;
@@ -145,6 +186,8 @@ void Socket::abort() {
 bool Socket::timed_out() const { return state_->timed_out; }
 asio::any_io_executor Socket::executor() const { return state_->socket.get_executor(); }
 int Socket::native_handle() const { return state_->socket.native_handle(); }
-UniqueFd Socket::release() { return UniqueFd(state_->socket.release()); }
+Socket::Released Socket::release() {
+  return {UniqueFd(state_->socket.release()), std::move(state_->tls)};
+}
 
 }  // namespace atl::http

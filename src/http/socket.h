@@ -12,6 +12,7 @@
 #include "base/unique_fd.h"
 #include "http/deadline.h"
 #include "http/socket_calls.h"
+#include "http/tls_session.h"
 
 namespace atl::http {
 
@@ -24,8 +25,17 @@ class Socket {
   using Clock = DeadlineQueue::Clock;
   using Duration = std::chrono::milliseconds;
 
-  Socket(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines);
+  // With `tls` what goes over the wire is encrypted, once the handshake is done.
+  Socket(boost::asio::any_io_executor executor, UniqueFd fd, DeadlineQueue& deadlines,
+         std::unique_ptr<TlsSession> tls = nullptr);
+  Socket(Socket&&) noexcept = default;
+  Socket& operator=(Socket&&) = delete;
   ~Socket();
+
+  Task<Result<void>> handshake(Clock::time_point deadline);
+  bool encrypted() const;
+  // The peer of a failed handshake spoke HTTP in the clear, and so do we from now on, to say so.
+  bool falls_back_to_plain();
 
   // 0 is the end of the stream.
   Task<Result<size_t>> read(std::span<char> into, Duration timeout);
@@ -50,13 +60,17 @@ class Socket {
 
   boost::asio::any_io_executor executor() const;
   int native_handle() const;
-  // Gives the descriptor up; only close() may follow.
-  UniqueFd release();
+  // Gives the connection up; nothing may follow.
+  struct Released {
+    UniqueFd fd;
+    std::unique_ptr<TlsSession> tls;
+  };
+  Released release();
 
  private:
   struct State;
   enum class Direction { Read, Write };
-  Task<Result<void>> wait(Direction direction, Clock::time_point deadline);
+  Task<Result<void>> wait(Direction purpose, Clock::time_point deadline);
   Task<void> yield_now_and_then();
 
   std::shared_ptr<State> state_;

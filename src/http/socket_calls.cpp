@@ -11,14 +11,6 @@ namespace {
 
 constexpr int kSendFlags = MSG_DONTWAIT | MSG_NOSIGNAL;
 
-void drop_front(WriteParts& parts, size_t bytes) {
-  for (std::string_view& part : parts) {
-    size_t count = std::min(bytes, part.size());
-    part.remove_prefix(count);
-    bytes -= count;
-  }
-}
-
 ssize_t send_parts(int fd, const WriteParts& parts) {
   std::array<iovec, std::tuple_size_v<WriteParts>> vectors{};
   msghdr message{};
@@ -31,6 +23,14 @@ ssize_t send_parts(int fd, const WriteParts& parts) {
 }
 
 }  // namespace
+
+void drop_front(WriteParts& parts, size_t bytes) {
+  for (std::string_view& part : parts) {
+    size_t count = std::min(bytes, part.size());
+    part.remove_prefix(count);
+    bytes -= count;
+  }
+}
 
 Result<bool> send_now(int fd, WriteParts& parts) {
   bool single = parts[1].empty() && parts[2].empty();

@@ -13,6 +13,8 @@ namespace atl::http {
 // What a gather write takes; unused parts are empty.
 using WriteParts = std::array<std::string_view, 3>;
 
+// Takes `bytes` off the front of `parts`.
+void drop_front(WriteParts& parts, size_t bytes);
 // Drops from the front of `parts` what the kernel took; true when that was everything.
 Result<bool> send_now(int fd, WriteParts& parts);
 // 0 is the end of the stream, none means it would have to wait.

@@ -4,10 +4,7 @@
 #include <sys/socket.h>
 
 #include <boost/asio/as_tuple.hpp>
-#include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/beast/core/bind_handler.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/message.hpp>
@@ -17,6 +14,7 @@
 
 #include "http/async_mutex.h"
 #include "http/websocket_accept.h"
+#include "http/websocket_transport.h"
 
 namespace atl::http {
 namespace {
@@ -26,24 +24,8 @@ namespace beast = boost::beast;
 namespace ws = boost::beast::websocket;
 using UpgradeRequest = beast::http::request<beast::http::empty_body>;
 
-// Ends the connection as soon as both close frames are out, as RFC 6455 7.1.1 asks of servers.
-// Beast's own way would wait for the client to hang up, however long it takes.
-class Transport : public asio::generic::stream_protocol::socket {
- public:
-  using asio::generic::stream_protocol::socket::socket;
-};
-
-template <class TeardownHandler>
-void async_teardown(beast::role_type, Transport& transport, TeardownHandler&& handler) {
-  beast::error_code ignored;
-  transport.shutdown(asio::socket_base::shutdown_both, ignored);
-  asio::post(
-      transport.get_executor(),
-      beast::bind_front_handler(std::forward<TeardownHandler>(handler), beast::error_code()));
-}
-
 // Without permessage-deflate: it costs memory a connection and buys nothing on a Unix socket.
-using Stream = ws::stream<Transport, false>;
+using Stream = ws::stream<WebSocketTransport, false>;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 
 UpgradeRequest to_beast(const Request& request) {
@@ -66,7 +48,7 @@ std::vector<std::string> offered_subprotocols(const Headers& headers) {
 
 class BeastWebSocket final : public WebSocket {
  public:
-  BeastWebSocket(Transport socket, const WebSocketOptions& options)
+  BeastWebSocket(WebSocketTransport socket, const WebSocketOptions& options)
       : stream_(std::move(socket)), sending_(stream_.get_executor()) {
     ws::stream_base::timeout timeout{};
     timeout.handshake_timeout = options.close_timeout;  // Beast uses it for closing as well
@@ -152,13 +134,10 @@ class BeastWebSocket final : public WebSocket {
 bool is_websocket_upgrade(const Request& request) { return ws::is_upgrade(to_beast(request)); }
 
 Task<Result<std::shared_ptr<WebSocket>>> accept_websocket(asio::any_io_executor executor,
-                                                          UniqueFd socket, const Request* request,
+                                                          Socket::Released socket,
+                                                          const Request* request,
                                                           WebSocketOptions options) {
-  int family = AF_UNIX;
-  socklen_t length = sizeof(family);
-  getsockopt(socket.get(), SOL_SOCKET, SO_DOMAIN, &family, &length);
-  asio::generic::stream_protocol protocol(family, 0);
-  Transport stream(executor, protocol, socket.release());
+  WebSocketTransport stream(executor, std::move(socket));
   auto websocket = std::make_shared<BeastWebSocket>(std::move(stream), options);
   if (options.choose_subprotocol) {
     websocket->choose(

@@ -5,8 +5,8 @@
 
 #include "atoll/task.h"
 #include "base/result.h"
-#include "base/unique_fd.h"
 #include "http/message.h"
+#include "http/socket.h"
 #include "http/websocket.h"
 
 namespace atl::http {
@@ -15,7 +15,8 @@ bool is_websocket_upgrade(const Request& request);
 
 // Answers the handshake on `socket`. `request` must stay valid until it completes.
 Task<Result<std::shared_ptr<WebSocket>>> accept_websocket(boost::asio::any_io_executor executor,
-                                                          UniqueFd socket, const Request* request,
+                                                          Socket::Released socket,
+                                                          const Request* request,
                                                           WebSocketOptions options);
 
 }  // namespace atl::http
