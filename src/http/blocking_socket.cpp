@@ -30,12 +30,25 @@ Result<void> wait_for(int fd, short events, std::chrono::milliseconds timeout) {
   }
 }
 
+// A Unix socket with a full backlog says EAGAIN and cannot be waited for, so it is asked again.
+int connect_patiently(int fd, const sockaddr* address, socklen_t length,
+                      std::chrono::milliseconds timeout) {
+  constexpr int kPauseMs = 5;
+  auto deadline = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    int result = ::connect(fd, address, length);
+    if (result == 0 || errno != EAGAIN || std::chrono::steady_clock::now() >= deadline) {
+      return result;
+    }
+    ::poll(nullptr, 0, kPauseMs);
+  }
+}
+
 Result<UniqueFd> connect_to(const sockaddr* address, socklen_t length, std::string_view name,
                             std::chrono::milliseconds timeout) {
   UniqueFd fd(::socket(address->sa_family, kFlags, 0));
   if (!fd.valid()) return fail_errno("socket");
-  if (::connect(fd.get(), address, length) != 0) {
-    // A Unix socket with a full backlog says EAGAIN and cannot be waited for.
+  if (connect_patiently(fd.get(), address, length, timeout) != 0) {
     if (errno == EAGAIN)
       return fail(ErrorCode::Unavailable, "the server is busy: " + std::string(name));
     if (errno != EINPROGRESS) return fail_errno("connect", name);

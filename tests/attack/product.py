@@ -62,8 +62,8 @@ class UnixConnection(http.client.HTTPConnection):
 
     def connect(self):
         self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(SOCKET)  # without a timeout it waits where the queue is full
         self.sock.settimeout(self.timeout)
-        self.sock.connect(SOCKET)
 
 
 class Reply:

@@ -35,6 +35,7 @@ class AtollCase(unittest.TestCase):
         self.server.use()
         self.server.delete_all()
         self.leaks.check()
+        self.server.assert_sane()
         type(self).broken = False
 
     def create(self, **body):

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 import product
-from host import alive, read_text
+from host import alive, children_of, read_text
 from layers import give_layers, take_layers
 from leaks import LeakCounter
 from product import http, wait_until
@@ -101,6 +101,7 @@ class AtollServer:
                 if code != 0:
                     raise AssertionError(f"the server ended with {code}:\n{self.log_tail()}")
             LeakCounter(self).assert_empty()
+            self.assert_sane()
         finally:
             self.destroy()
 
@@ -131,17 +132,19 @@ class AtollServer:
                 os.kill(pid, signal.SIGKILL)
         return pids
 
+    def assert_sane(self):
+        """No sanitizer has anything to say about our processes: the supervisor would hide their deaths."""
+        found = re.search(r"^.*(Sanitizer|runtime error:).*$(\n.*){0,40}", read_text(self.log), re.MULTILINE)
+        if found:
+            raise AssertionError(f"a sanitizer's report:\n{found[0]}")
+
     def log_tail(self, lines=40):
         return "\n".join(read_text(self.log).splitlines()[-lines:])
 
     # What it consists of.
 
     def children(self):
-        pid = self.process.pid
-        found = {}
-        for child in read_text(f"/proc/{pid}/task/{pid}/children").split():
-            found[read_text(f"/proc/{child}/comm").strip()] = int(child)
-        return found
+        return children_of(self.process.pid)
 
     def server_pid(self):
         return wait_until(lambda: self.children().get("atoll-server"), 15, "there is a server process")
@@ -215,7 +218,12 @@ class AtollServer:
         live = sum(row["status"] in ("running", "paused") for row in self.list())
         sockets = len(os.listdir(self.run / "agents"))
         pooled = self.pooled()
-        return pooled >= self.pool and sockets == live + self.reserve + pooled
+        return pooled >= self.pool and sockets == live + self.reserve + pooled and not self.building()
+
+    def building(self):
+        """Whether a slot is being built: it has its socket long before it is ready."""
+        builders = children_of(self.children().get("atoll-launcher", 0))
+        return "atoll-builder" in builders
 
     def kill(self, which):
         """kill -9 of `server`, `launcher` or `supervisor`; waits until its successor answers."""
