@@ -2,11 +2,16 @@
 #pragma once
 
 #include "api/context.h"
+#include "base/unique_fd.h"
 
 namespace atl::api {
 
 void add_system_routes(http::Router& router, Context& context);
 void add_sandbox_routes(http::Router& router, Context& context);
+
+// Answers with an archive of what the server knows: for those who may know all of it.
+using MakeBackup = std::function<Task<Result<UniqueFd>>()>;
+void add_backup_route(http::Router& router, Context& context, MakeBackup make);
 
 // Runtime routes are given relative ("/process/{pid}") and served below each base.
 class RuntimeRoutes {

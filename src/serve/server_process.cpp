@@ -21,6 +21,7 @@
 #include "os/file.h"
 #include "os/parent_death.h"
 #include "sandbox/manager.h"
+#include "serve/online_backup.h"
 #include "store/store.h"
 
 namespace atl::serve {
@@ -64,7 +65,8 @@ class ServerProcess {
                  .base_url = prepared.base_url,
                  .templates_dir = config.data_dir + "/templates",
                  .version = kVersion},
-        server_(io_.get_executor(), api::make_router(context_)),
+        backup_(*store_, config.data_dir),
+        server_(io_.get_executor(), make_router()),
         signals_(io_.get_executor(), SIGTERM, SIGINT),
         reload_signal_(io_.get_executor(), SIGHUP) {}
 
@@ -83,6 +85,12 @@ class ServerProcess {
   }
 
  private:
+  http::Router make_router() {
+    http::Router router = api::make_router(context_);
+    api::add_backup_route(router, context_, [this] { return backup_.make(); });
+    return router;
+  }
+
   Task<void> serve() {
     auto started = co_await start();
     if (!started) {
@@ -149,6 +157,7 @@ class ServerProcess {
   native::NativeBackend backend_;
   std::shared_ptr<sandbox::Manager> manager_;
   api::Context context_;
+  OnlineBackup backup_;
   http::Server server_;
   asio::signal_set signals_;
   asio::signal_set reload_signal_;
