@@ -140,6 +140,8 @@ class Client {
   Result<std::vector<TemplateInfo>> templates();
   Result<SystemInfo> system();
   Result<void> health();
+  // What the server knows, as an archive (`atoll backup`); returns its size.
+  Result<uint64_t> backup(const ByteSink& sink);
   // Any request of the API with its JSON: for what has no method here.
   Result<std::string> call(std::string_view method, std::string_view target,
                            std::string_view json_body = {});

@@ -12,6 +12,7 @@ http::Router make_router(Service& service) {
   add_token_routes(control);
   add_event_routes(control);
   add_usage_routes(control);
+  add_backup_route(control);
   add_metrics_routes(control, service);
   add_sandbox_metrics(service);
   RuntimeRoutes runtime(router, service);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/context.h"
+#include "base/unique_fd.h"
 
 namespace atl::api {
 
@@ -48,6 +49,8 @@ void add_secret_routes(ControlRoutes& routes);
 void add_token_routes(ControlRoutes& routes);
 void add_event_routes(ControlRoutes& routes);
 void add_usage_routes(ControlRoutes& routes);
+// Answers with an archive of what the server knows: for those who may know all of it.
+void add_backup_route(ControlRoutes& routes);
 void add_metrics_routes(ControlRoutes& routes, const Service& service);
 void add_sandbox_metrics(Service& service);
 

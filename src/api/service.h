@@ -1,6 +1,7 @@
 // Everything the routes work with, for as long as the server runs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,7 @@ struct Service {
   auth::AuditLog* audit = nullptr;  // none where it is switched off
   ServiceSettings settings;
   MetricsRegistry& metrics;
+  std::function<Task<Result<UniqueFd>>()> make_backup;
   auth::RateLimiter limiter;
 };
 

@@ -13,11 +13,15 @@
 
 namespace atl::async {
 
+// Whether a job may share its batch, or is run between batches, without what wraps them.
+enum class Company : uint8_t { Shared, Alone };
+
 class WorkerThread {
  public:
   struct Job {
     std::function<void()> work;                     // on the worker
     std::function<void(const Result<void>&)> done;  // on the worker too, after the whole batch
+    Company company = Company::Shared;
   };
   // Wraps a batch: is given a function that runs the jobs, and says whether the batch holds.
   using Around = std::function<Result<void>(const std::function<void()>&)>;
@@ -29,12 +33,13 @@ class WorkerThread {
   // Runs `work`, which returns a Result, over there and resumes the caller here with what it
   // returned, or with the batch's failure.
   template <class Work>
-  Task<std::invoke_result_t<Work>> run(Work work) {
+  Task<std::invoke_result_t<Work>> run(Work work, Company company = Company::Shared) {
     using Value = std::invoke_result_t<Work>;
     auto executor = co_await boost::asio::this_coro::executor;
     auto result = std::make_shared<std::optional<Value>>();
     auto finished = std::make_shared<OneShot<bool>>();
     Job job;
+    job.company = company;
     job.work = [result, work = std::move(work)]() mutable { result->emplace(work()); };
     job.done = [executor, finished, result](const Result<void>& batch) {
       if (!batch && *result && **result) result->emplace(fail(batch.error()));
@@ -47,6 +52,7 @@ class WorkerThread {
 
  private:
   void submit(Job job);
+  std::vector<Job> take_batch();
   void loop();
 
   Around around_;

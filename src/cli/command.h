@@ -104,6 +104,7 @@ Command doctor_command();
 Command system_command();
 Command serve_command();
 Command config_command();
+Command backup_command();
 Command version_command();
 Command completion_command();
 

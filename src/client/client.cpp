@@ -145,7 +145,12 @@ Result<std::string> Client::Impl::call(http::Client& over, std::string_view meth
 Result<http::ResponseStream> Client::Impl::open(std::string_view target, http::Headers extra) {
   http::Headers all = headers;
   for (const http::Field& field : extra) all.set(field.name, field.value);
-  ATOLL_ASSIGN(http::ResponseStream response, patient.open("GET", target, all));
+  return open("GET", target, all);
+}
+
+Result<http::ResponseStream> Client::Impl::open(std::string_view method, std::string_view target,
+                                                const http::Headers& all) {
+  ATOLL_ASSIGN(http::ResponseStream response, patient.open(method, target, all));
   if (response.ok()) return response;
   ATOLL_ASSIGN(std::string body, response.read_all());
   return fail(http::error_from_response(response.status(), body));

@@ -18,7 +18,10 @@ struct Client::Impl {
   // The body of a success; anything else is an Error.
   Result<std::string> call(http::Client& over, std::string_view method, std::string_view target,
                            std::string_view json_body);
+  // A success whose body is still to be read.
   Result<http::ResponseStream> open(std::string_view target, http::Headers extra = {});
+  Result<http::ResponseStream> open(std::string_view method, std::string_view target,
+                                    const http::Headers& all);
   // The response's body once it is known to be a success.
   static Result<std::string> finish(Result<http::ResponseStream> response);
 

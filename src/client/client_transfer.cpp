@@ -125,6 +125,12 @@ Result<uint64_t> Client::download(std::string_view sandbox, std::string_view pat
   return pour(response, sink, request.progress);
 }
 
+Result<uint64_t> Client::backup(const ByteSink& sink) {
+  ATOLL_ASSIGN(http::ResponseStream response,
+               impl_->open("POST", "/v1/system/backup", impl_->headers));
+  return pour(response, sink, nullptr);
+}
+
 Result<std::string> Client::read_file(std::string_view sandbox, std::string_view path) {
   std::string bytes;
   ATOLL_TRY(download(sandbox, path, [&](std::string_view part) -> Result<void> {

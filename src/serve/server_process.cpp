@@ -22,6 +22,7 @@
 #include "os/file.h"
 #include "os/parent_death.h"
 #include "sandbox/manager.h"
+#include "serve/online_backup.h"
 #include "store/store.h"
 
 namespace atl::serve {
@@ -90,6 +91,7 @@ class ServerProcess {
         secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
         tokens_(master),
         audit_(std::move(audit)),
+        backup_(*store_, config.data_dir),
         service_{.manager = *manager_,
                  .keys = keys_,
                  .secrets = secrets_,
@@ -97,6 +99,7 @@ class ServerProcess {
                  .audit = audit_ ? &*audit_ : nullptr,
                  .settings = settings_from(config, prepared),
                  .metrics = metrics_,
+                 .make_backup = [this] { return backup_.make(); },
                  .limiter = auth::RateLimiter()},
         server_(io_.get_executor(), api::make_router(service_), observed_by(metrics_)),
         signals_(io_.get_executor(), SIGTERM, SIGINT),
@@ -192,6 +195,7 @@ class ServerProcess {
   account::Secrets secrets_;
   account::Tokens tokens_;
   std::optional<auth::AuditLog> audit_;
+  OnlineBackup backup_;
   MetricsRegistry metrics_;
   api::Service service_;
   http::Server server_;

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <pwd.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -13,21 +12,13 @@
 #include "base/log.h"
 #include "base/random_id.h"
 #include "os/file.h"
+#include "store/data_lock.h"
 
 namespace atl::serve {
 namespace {
 
 // Used where the account is missing: an id that Debian's policy gives to nobody.
 constexpr uid_t kFallbackId = 64199;
-
-Account find_account(const std::string& name) {
-  if (passwd* entry = getpwnam(name.c_str())) return {entry->pw_uid, entry->pw_gid};
-  log(LogLevel::Warning, "no such account, the server runs as an unnamed one",
-      {{"account", name},
-       {"uid", std::to_string(kFallbackId)},
-       {"remedy", "useradd --system " + name}});
-  return {kFallbackId, kFallbackId};
-}
 
 Result<void> make_dir(const std::string& path, mode_t mode, uid_t owner, gid_t group) {
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("mkdir", path);
@@ -52,17 +43,6 @@ Result<void> make_dirs(const config::Config& config, const Account& account) {
   ATOLL_TRY(make_dir(run, 0755, 0, 0));
   ATOLL_TRY(make_dir(run + "/agents", 0750, 0, account.gid));
   return make_dir(run + "/launcher", 0700, 0, 0);
-}
-
-Result<UniqueFd> take_lock(const std::string& data_dir) {
-  std::string path = data_dir + "/lock";
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return fail_errno("open", path);
-  if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
-    return fail(ErrorCode::Conflict,
-                "another atoll serve uses " + data_dir + "; stop it or give another --data-dir");
-  }
-  return fd;
 }
 
 Result<std::string> load_api_key(const std::string& data_dir, const Account& account) {
@@ -139,12 +119,24 @@ Result<UniqueFd> listen_tcp(const std::string& text, std::string& base_url) {
 
 }  // namespace
 
+Account find_account(const std::string& name) {
+  if (passwd* entry = getpwnam(name.c_str())) return {entry->pw_uid, entry->pw_gid};
+  return {.uid = kFallbackId, .gid = kFallbackId, .missing = true};
+}
+
 Result<Prepared> prepare(const config::Config& config) {
   Prepared prepared;
   prepared.notifier = Notifier::from_environment();
   prepared.account = find_account(config.user);
+  if (prepared.account.missing) {
+    log(LogLevel::Warning, "no such account, the server runs as an unnamed one",
+        {{"account", config.user},
+         {"uid", std::to_string(kFallbackId)},
+         {"remedy", "useradd --system " + config.user}});
+  }
   ATOLL_TRY(make_dirs(config, prepared.account));
-  ATOLL_ASSIGN(prepared.lock, take_lock(config.data_dir));
+  ATOLL_ASSIGN(prepared.lock, store::lock_data_dir(config.data_dir));
+  ATOLL_TRY(store::name_holder(prepared.lock, config.run_dir + "/atoll.sock"));
   ATOLL_ASSIGN(prepared.api_key, load_api_key(config.data_dir, prepared.account));
   ATOLL_ASSIGN(UniqueFd local, listen_unix(config.run_dir + "/atoll.sock", prepared.account));
   prepared.listeners.push_back(std::move(local));

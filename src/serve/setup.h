@@ -16,7 +16,9 @@ namespace atl::serve {
 struct Account {
   uid_t uid = 0;
   gid_t gid = 0;
+  bool missing = false;  // there is none of that name: ids that nobody else uses
 };
+Account find_account(const std::string& name);
 
 struct Prepared {
   Account account;

@@ -29,6 +29,21 @@ Result<void> take_step(Database& database, size_t from) {
 
 }  // namespace
 
+Result<void> check_intact(Database& database, const std::string& path) {
+  auto refuse = [&](const std::string& why) {
+    return fail(ErrorCode::Internal,
+                path + " is damaged (" + why +
+                    "); it was left as it is: move it away, or restore a backup");
+  };
+  auto statement = database.prepare("PRAGMA quick_check(1)");
+  if (!statement) return refuse(statement.error().message());
+  auto row = statement->step();
+  if (!row) return refuse(row.error().message());
+  std::string verdict = *row ? statement->text(0) : "ok";
+  if (verdict != "ok") return refuse(verdict);
+  return {};
+}
+
 int64_t newest_schema() { return static_cast<int64_t>(kSteps.size()); }
 
 Result<int64_t> schema_of(Database& database) {

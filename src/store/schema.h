@@ -8,6 +8,9 @@
 
 namespace atl::store {
 
+// Refuses a damaged database; `path` is for the message.
+Result<void> check_intact(Database& database, const std::string& path);
+
 // The newest version this program knows.
 int64_t newest_schema();
 

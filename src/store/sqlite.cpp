@@ -1,5 +1,9 @@
 #include "store/sqlite.h"
 
+#include <fcntl.h>
+
+#include "base/unique_fd.h"
+
 namespace atl::store {
 
 static Error sqlite_error(sqlite3* handle, int code, std::string_view what) {
@@ -73,6 +77,27 @@ Result<void> Database::execute(const std::string& sql) {
   int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) return fail(sqlite_error(handle_.get(), code, sql));
   return {};
+}
+
+Result<Database> create_private_database(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!fd.valid()) return fail_errno("create", path);
+  return Database::open(path);
+}
+
+Result<Copy> Copy::begin(Database& from, Database& to) {
+  sqlite3* target = to.handle_.get();
+  sqlite3_backup* backup = sqlite3_backup_init(target, "main", from.handle_.get(), "main");
+  if (backup == nullptr) return fail(sqlite_error(target, sqlite3_errcode(target), "copying"));
+  return Copy(backup);
+}
+
+Result<bool> Copy::step(int pages) {
+  int code = sqlite3_backup_step(backup_.get(), pages);
+  if (code == SQLITE_OK) return true;
+  if (code == SQLITE_DONE) return false;
+  // The connection's own message may be of an earlier failure.
+  return fail(sqlite_error(nullptr, code, "copying the database"));
 }
 
 }  // namespace atl::store

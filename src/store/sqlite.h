@@ -34,6 +34,8 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalizer> statement_;
 };
 
+class Copy;
+
 class Database {
  public:
   static Result<Database> open(const std::string& path);
@@ -42,10 +44,31 @@ class Database {
   int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
 
  private:
+  friend class Copy;
   struct Closer {
     void operator()(sqlite3* handle) const { sqlite3_close(handle); }
   };
   std::unique_ptr<sqlite3, Closer> handle_;
+};
+
+// A new file for its owner alone; SQLite itself would let everybody read it.
+Result<Database> create_private_database(const std::string& path);
+
+// A copy of a database that goes on being used, made a piece at a time. What is written meanwhile,
+// on the same connection, is in it too.
+class Copy {
+ public:
+  // Both must outlive it. What `to` holds is replaced.
+  static Result<Copy> begin(Database& from, Database& to);
+  // True while there is more. Not inside a transaction of `from`.
+  Result<bool> step(int pages);
+
+ private:
+  struct Finisher {
+    void operator()(sqlite3_backup* backup) const { sqlite3_backup_finish(backup); }
+  };
+  explicit Copy(sqlite3_backup* backup) : backup_(backup) {}
+  std::unique_ptr<sqlite3_backup, Finisher> backup_;
 };
 
 }  // namespace atl::store

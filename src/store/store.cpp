@@ -6,20 +6,8 @@
 namespace atl::store {
 namespace {
 
-Result<void> check_intact(Database& database, const std::string& path) {
-  auto refuse = [&](const std::string& why) {
-    return fail(ErrorCode::Internal,
-                path + " is damaged (" + why +
-                    "); it was left as it is: move it away, or restore a backup");
-  };
-  auto statement = database.prepare("PRAGMA quick_check(1)");
-  if (!statement) return refuse(statement.error().message());
-  auto row = statement->step();
-  if (!row) return refuse(row.error().message());
-  std::string verdict = *row ? statement->text(0) : "ok";
-  if (verdict != "ok") return refuse(verdict);
-  return {};
-}
+// 4 MiB: so long, at most, do others wait for a step.
+constexpr int kPagesAStep = 1024;
 
 template <class... Values>
 void bind_all(Statement& statement, const Values&... values) {
@@ -186,6 +174,31 @@ Task<Result<std::vector<EventRow>>> Store::load_events(int64_t after_seq, std::s
 Task<Result<void>> Store::erase_events_before(int64_t at_ms) {
   auto work = [this, at_ms] { return execute(statements_.erase_events, at_ms); };
   co_return co_await worker_->run(std::move(work));
+}
+
+Task<Result<void>> Store::backup_to(std::string path) {
+  // Used on the worker alone, and kept until the last step is over.
+  struct Target {
+    std::optional<Database> database;
+    std::optional<Copy> copy;
+  };
+  auto target = std::make_shared<Target>();
+  auto step = [this, target, path = std::move(path)]() -> Result<bool> {
+    if (!target->copy) {
+      ATOLL_ASSIGN(target->database, create_private_database(path));
+      ATOLL_ASSIGN(target->copy, Copy::begin(database_, *target->database));
+    }
+    auto more = target->copy->step(kPagesAStep);
+    if (!more || !*more) {
+      target->copy.reset();  // first: a connection in use would not close
+      target->database.reset();
+    }
+    return more;
+  };
+  for (;;) {
+    ATOLL_CO_ASSIGN(bool more, co_await worker_->run(step, async::Company::Alone));
+    if (!more) co_return Result<void>();
+  }
 }
 
 }  // namespace atl::store

@@ -61,6 +61,10 @@ class Store {
                                                   size_t limit);
   Task<Result<void>> erase_events_before(int64_t at_ms);
 
+  // A consistent copy in the new file `path`, on the disk when this returns. Writes go on meanwhile
+  // and wait for a few milliseconds at most.
+  Task<Result<void>> backup_to(std::string path);
+
  private:
   struct Statements {
     Statement put_sandbox, erase_sandbox;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -181,6 +182,49 @@ TEST_F(StoreTest, ForgetsOnlyEventsBeforeTheTime) {
   append(*store, 200, "b");
   ASSERT_TRUE(await(store->erase_events_before(200)));
   EXPECT_THAT(*await(store->load_events(0, "", 10)), ElementsAre(Field(&EventRow::type, "b")));
+}
+
+TEST_F(StoreTest, ACopyIsWholeWhileWritesGoOn) {
+  auto store = open();
+  std::string body(1 << 20, 'x');  // more than one step
+  for (int i = 0; i < 12; i++) {
+    ASSERT_TRUE(await(store->put_document("old", "t", std::to_string(i), body)));
+  }
+  boost::asio::io_context io;
+  std::optional<Result<void>> copied;
+  int written = 0, written_at_end = 0;
+  boost::asio::co_spawn(io, store->backup_to(dir_ + "/copy.db"),
+                        [&](std::exception_ptr, Result<void> result) {
+                          copied = std::move(result);
+                          written_at_end = written;
+                        });
+  auto write = [&]() -> Task<void> {
+    for (int i = 0; !copied; i++) {
+      auto put = co_await store->put_document("new", "t", std::to_string(i), "body");
+      EXPECT_TRUE(put);
+      written++;
+    }
+  };
+  boost::asio::co_spawn(io, write, boost::asio::detached);
+  io.run();
+  ASSERT_TRUE(copied && *copied) << copied->error().message();
+  EXPECT_GT(written_at_end, 1) << "writes waited for the whole copy";
+  struct stat info {};
+  ASSERT_EQ(stat((dir_ + "/copy.db").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  auto copy = Store::open(dir_ + "/copy.db");
+  ASSERT_TRUE(copy) << copy.error().message();
+  EXPECT_EQ((*copy)->load_documents("old")->size(), 12u);
+  EXPECT_LE((*copy)->load_documents("new")->size(), static_cast<size_t>(written));
+}
+
+TEST_F(StoreTest, ACopyReplacesNothing) {
+  auto store = open();
+  auto refused = await(store->backup_to(path_));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sys_errno(), EEXIST);
+  ASSERT_TRUE(await(store->put_sandbox("a", "one"))) << "the store goes on";
+  EXPECT_FALSE(await(store->backup_to(dir_ + "/nowhere/copy.db")));
 }
 
 // state_v1.db was written by the first version.

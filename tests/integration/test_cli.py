@@ -20,11 +20,11 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
     "stop", "start", "pause", "unpause", "update", "usage", "rm", "template", "system", "doctor", "serve", "config",
-    "version", "completion",
+    "backup", "version", "completion",
 ]  # fmt: skip
 NESTED = [
     "files ls", "files stat", "files mkdir", "files mv", "files rm", "template ls", "template import", "config show",
-    "config check",
+    "config check", "backup create", "backup restore",
 ]  # fmt: skip
 
 
