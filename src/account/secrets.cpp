@@ -30,7 +30,8 @@ tl::unexpected<Error> bad(std::string_view field, std::string message) {
 }
 
 tl::unexpected<Error> missing(const std::string& name, std::string_view field) {
-  return fail(Error(ErrorCode::NotFound, "no secret '" + name + "'; set it first").with_field(field));
+  return fail(
+      Error(ErrorCode::NotFound, "no secret '" + name + "'; set it first").with_field(field));
 }
 
 }  // namespace
@@ -96,10 +97,8 @@ Task<Result<SecretInfo>> Secrets::put(std::string tenant, std::string name, std:
                     {"updatedAtMs", next.info.updated_at_ms},
                     {"box", base64url_encode(next.box)}};
   store::Write write;
-  write.put_documents.push_back({.kind = std::string(kKind),
-                                 .tenant = tenant,
-                                 .id = name,
-                                 .body = json::serialize(body)});
+  write.put_documents.push_back(
+      {.kind = std::string(kKind), .tenant = tenant, .id = name, .body = json::serialize(body)});
   ATOLL_CO_TRY(co_await store_.write(std::move(write)));
   SecretInfo info = next.info;
   sealed_[{tenant, name}] = std::move(next);

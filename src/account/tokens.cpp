@@ -17,12 +17,13 @@ Result<auth::MintedToken> Tokens::refresh(std::string_view token, const std::str
   if (!old) old = verify(token, now_ms - kRefreshMs);
   if (!old) return fail(std::move(old).error());
   ATOLL_TRY(old->check_target(sandbox, generation));
-  auth::ScopedTokenRequest request{.tenant = old->tenant,
-                                   .sandbox = sandbox,
-                                   .generation = generation,
-                                   .scope = old->scope,
-                                   .session = old->session,
-                                   .ttl_minutes = (old->expires_at_ms - old->issued_at_ms) / 60'000};
+  auth::ScopedTokenRequest request{
+      .tenant = old->tenant,
+      .sandbox = sandbox,
+      .generation = generation,
+      .scope = old->scope,
+      .session = old->session,
+      .ttl_minutes = (old->expires_at_ms - old->issued_at_ms) / 60'000};
   return mint(request, now_ms);
 }
 

@@ -73,8 +73,8 @@ struct Guard {
     auto result = co_await action(context, request, writer);
     if (result) co_return;
     if (changes(access)) {
-      note(service, {*who, name, request}, std::string("failed: ") +
-                                               std::string(http::wire_code(result.error().code())));
+      note(service, {*who, name, request},
+           std::string("failed: ") + std::string(http::wire_code(result.error().code())));
     }
     // Once bytes of a body are out an error can only show as a broken connection.
     if (!writer.started()) (void)co_await writer.send_error(std::move(result).error());
@@ -84,8 +84,8 @@ struct Guard {
 }  // namespace
 
 http::Handler guarded(Service& service, Access access, std::string name, Action action) {
-  auto guard = std::make_shared<const Guard>(
-      Guard{service, access, std::move(name), std::move(action)});
+  auto guard =
+      std::make_shared<const Guard>(Guard{service, access, std::move(name), std::move(action)});
   return [guard](http::Request& request, http::ResponseWriter& writer) -> Task<void> {
     return guard->run(request, writer);
   };

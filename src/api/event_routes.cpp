@@ -20,8 +20,8 @@ Result<std::optional<int64_t>> resume_point(const http::Request& request) {
   int64_t id = 0;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), id);
   if (error == std::errc() && end == text->data() + text->size() && id >= 0) return id;
-  return fail(Error(ErrorCode::InvalidArgument, "an event id is a whole number")
-                  .with_field("lastEventId"));
+  return fail(
+      Error(ErrorCode::InvalidArgument, "an event id is a whole number").with_field("lastEventId"));
 }
 
 // {"at":...,"sandboxId":...} and the event's own members.
@@ -32,8 +32,10 @@ std::string event_text(const sandbox::Event& event) {
     append_json_string(text, event.sandbox);
   }
   std::string_view own = event.data;
-  if (own.size() > 2) text.append(",").append(own.substr(1));
-  else text += "}";
+  if (own.size() > 2)
+    text.append(",").append(own.substr(1));
+  else
+    text += "}";
   return text;
 }
 
@@ -83,7 +85,8 @@ Result<bool> follows(const http::Request& request) {
 // From the first that is still known: a client that has just created it misses nothing.
 Task<Result<void>> of_sandbox(Context& context, http::Request& request,
                               http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(std::string id, context.manager.known_id(context.who.caller, request.param("id")));
+  ATOLL_CO_ASSIGN(std::string id,
+                  context.manager.known_id(context.who.caller, request.param("id")));
   ATOLL_CO_ASSIGN(auto after, resume_point(request));
   ATOLL_CO_ASSIGN(bool follow, follows(request));
   Filter filter{.caller = context.who.caller, .sandbox = std::move(id)};

@@ -22,8 +22,8 @@ Result<void> check_name(std::string_view text, std::string_view field) {
   bool plain = !text.empty() && !text.starts_with('-') && text.find('\0') == text.npos &&
                text.size() <= 4096;
   if (plain) return {};
-  return fail(Error(ErrorCode::InvalidArgument, "this is not a name that git takes")
-                  .with_field(field));
+  return fail(
+      Error(ErrorCode::InvalidArgument, "this is not a name that git takes").with_field(field));
 }
 
 struct Repository {
@@ -91,8 +91,8 @@ class StatusReader {
       if (line.starts_with("? ")) untracked_.emplace_back(line.substr(2));
     }
     bool dirty = !staged_.empty() || !modified_.empty() || !untracked_.empty();
-    return {{"branch", branch_},   {"head", head_},         {"isDirty", dirty},
-            {"ahead", ahead_},     {"behind", behind_},     {"staged", staged_},
+    return {{"branch", branch_},     {"head", head_},          {"isDirty", dirty},
+            {"ahead", ahead_},       {"behind", behind_},      {"staged", staged_},
             {"modified", modified_}, {"untracked", untracked_}};
   }
 
@@ -144,21 +144,18 @@ json::object commit_json(std::string_view text) {
   fields.resize(5);
   std::string message(fields[4]);
   while (!message.empty() && message.back() == '\n') message.pop_back();
-  return {{"sha", fields[0]},
-          {"shortSha", fields[0].substr(0, 7)},
-          {"author", fields[1]},
-          {"email", fields[2]},
-          {"date", fields[3]},
-          {"message", message}};
+  return {{"sha", fields[0]},    {"shortSha", fields[0].substr(0, 7)},
+          {"author", fields[1]}, {"email", fields[2]},
+          {"date", fields[3]},   {"message", message}};
 }
 
 Task<Result<void>> history(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "limit", 10));
   ATOLL_CO_ASSIGN(auto repo, co_await repository(context, request));
-  ATOLL_CO_ASSIGN(std::string text,
-                  co_await repo.git({"log", "-z", "-n", std::to_string(std::min<uint64_t>(
-                                                            limit, 1000)),
-                                     commit_format()}));
+  ATOLL_CO_ASSIGN(
+      std::string text,
+      co_await repo.git(
+          {"log", "-z", "-n", std::to_string(std::min<uint64_t>(limit, 1000)), commit_format()}));
   json::array commits;
   for (std::string_view one : split(text, '\0')) {
     if (!one.empty()) commits.push_back(commit_json(one));
@@ -228,16 +225,15 @@ Task<Result<void>> diff(Context& context, http::Request& request, http::Response
 Task<Result<void>> branches(Context& context, http::Request& request,
                             http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto repo, co_await repository(context, request));
-  ATOLL_CO_ASSIGN(
-      std::string text,
-      co_await repo.git({"for-each-ref", "refs/heads",
-                         "--format=%(refname:short)%1f%(HEAD)%1f%(upstream:short)%1f%(objectname)"}));
+  ATOLL_CO_ASSIGN(std::string text,
+                  co_await repo.git(
+                      {"for-each-ref", "refs/heads",
+                       "--format=%(refname:short)%1f%(HEAD)%1f%(upstream:short)%1f%(objectname)"}));
   json::array list;
   for (std::string_view line : split(text, '\n')) {
     auto fields = split(line, kField);
     if (fields.size() < 4) continue;
-    json::object branch{
-        {"name", fields[0]}, {"current", fields[1] == "*"}, {"commit", fields[3]}};
+    json::object branch{{"name", fields[0]}, {"current", fields[1] == "*"}, {"commit", fields[3]}};
     if (!fields[2].empty()) branch["upstream"] = fields[2];
     list.push_back(std::move(branch));
   }

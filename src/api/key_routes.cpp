@@ -86,8 +86,7 @@ Task<Result<void>> create(Context& context, http::Request& request, http::Respon
 Task<Result<void>> list(Context& context, http::Request&, http::ResponseWriter& writer) {
   const sandbox::Caller& caller = context.who.caller;
   json::array keys;
-  for (const auto& key :
-       context.service.keys.list(caller.all_tenants ? "" : caller.owner.tenant)) {
+  for (const auto& key : context.service.keys.list(caller.all_tenants ? "" : caller.owner.tenant)) {
     keys.push_back(key_json(context, *key));
   }
   co_return co_await writer.send_json(json::serialize(json::object{{"keys", std::move(keys)}}));

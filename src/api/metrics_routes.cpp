@@ -15,8 +15,8 @@ Task<Result<void>> metrics(Context& context, http::Request&, http::ResponseWrite
 void add_sandbox_metrics(Service& service) {
   using sandbox::Status;
   sandbox::Manager& manager = service.manager;
-  for (Status status : {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped,
-                        Status::Failed}) {
+  for (Status status :
+       {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped, Status::Failed}) {
     auto count = [&manager, status] {
       double sum = 0;
       for (const auto& [id, one] : manager.index().all()) sum += one->record.status == status;

@@ -90,8 +90,7 @@ Result<Principal> scoped_token(Service& service, const http::Request& request,
       request.param("id") != token.sandbox) {
     return refused();
   }
-  Principal who =
-      of_token(Principal::Kind::Scoped, sandbox->record, "token:" + token.id);
+  Principal who = of_token(Principal::Kind::Scoped, sandbox->record, "token:" + token.id);
   who.scope = auth::to_string(token.scope);
   who.session_id = token.session.value_or("");
   return who;

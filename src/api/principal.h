@@ -33,7 +33,8 @@ struct Principal {
   bool is_admin() const { return role == auth::Role::Admin && sandbox_id.empty(); }
 };
 
-// A request without credentials comes back as Nobody where it came over TCP. Wrong credentials fail.
+// A request without credentials comes back as Nobody where it came over TCP. Wrong credentials
+// fail.
 Result<Principal> authenticate(Service& service, const http::Request& request);
 
 }  // namespace atl::api

@@ -52,7 +52,8 @@ Task<Result<void>> metrics(Context& context, http::Request& request, http::Respo
 }
 
 Result<std::vector<std::string>> interpreter(const std::string& language) {
-  if (language == "python" || language == "python3") return std::vector<std::string>{"python3", "-c"};
+  if (language == "python" || language == "python3")
+    return std::vector<std::string>{"python3", "-c"};
   if (language == "javascript" || language == "node") return std::vector<std::string>{"node", "-e"};
   if (language == "bash" || language == "shell") return std::vector<std::string>{"bash", "-c"};
   return fail(Error(ErrorCode::NotSupported, "languages are python, javascript and bash")

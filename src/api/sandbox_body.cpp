@@ -82,12 +82,32 @@ Result<std::map<std::string, std::string>> read_metadata(JsonObjectReader& reade
 
 // Options of the SDKs that this version does not have. `false` and null ask for nothing.
 constexpr std::string_view kUnbuilt[] = {
-    "image",         "tools",           "bare",         "backend",         "permissions",
-    "network",       "sshEnabled",      "sshPublicKey", "sshPublicKeys",   "sshKeyIds",
-    "storage",       "fromSnapshot",    "fromSandboxId", "publicTemplateId",
-    "publicTemplateVersionId",          "teamId",       "capabilities",    "privacy",
-    "confidential",  "egressPolicy",    "agent",        "ownerContext",    "billingOwnerId",
-    "integrations",  "integrationIds",  "integrationBundles",
+    "image",
+    "tools",
+    "bare",
+    "backend",
+    "permissions",
+    "network",
+    "sshEnabled",
+    "sshPublicKey",
+    "sshPublicKeys",
+    "sshKeyIds",
+    "storage",
+    "fromSnapshot",
+    "fromSandboxId",
+    "publicTemplateId",
+    "publicTemplateVersionId",
+    "teamId",
+    "capabilities",
+    "privacy",
+    "confidential",
+    "egressPolicy",
+    "agent",
+    "ownerContext",
+    "billingOwnerId",
+    "integrations",
+    "integrationIds",
+    "integrationBundles",
 };
 
 Result<void> refuse_unbuilt(JsonObjectReader& reader) {
@@ -163,8 +183,8 @@ Result<std::string> read_template(JsonObjectReader& reader) {
   }
   std::string name = template_id.value_or(environment.value_or("base"));
   if (is_valid_id(name)) return name;
-  return fail(bad(template_id ? "templateId" : "environment",
-                  "a template's name is of a-z, 0-9 and '-'"));
+  return fail(
+      bad(template_id ? "templateId" : "environment", "a template's name is of a-z, 0-9 and '-'"));
 }
 
 Result<uint32_t> read_seconds(JsonObjectReader& reader, std::string_view name, uint32_t fallback) {
@@ -178,9 +198,8 @@ Result<void> read_lifetimes(const ServiceSettings& settings, JsonObjectReader& r
                read_seconds(reader, "maxLifetimeSeconds", settings.max_lifetime_s));
   ATOLL_ASSIGN(spec.idle_timeout_s,
                read_seconds(reader, "idleTimeoutSeconds", settings.idle_timeout_s));
-  ATOLL_ASSIGN(
-      spec.delete_after_stopped_s,
-      read_seconds(reader, "deleteAfterStoppedSeconds", settings.delete_after_stopped_s));
+  ATOLL_ASSIGN(spec.delete_after_stopped_s,
+               read_seconds(reader, "deleteAfterStoppedSeconds", settings.delete_after_stopped_s));
   ATOLL_ASSIGN(auto resume, reader.optional_bool("autoResume"));
   spec.auto_resume = resume.value_or(true);
   return {};

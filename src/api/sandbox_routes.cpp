@@ -23,7 +23,8 @@ Task<Result<void>> reply(Context& context, const sandbox::Sandbox& sandbox,
 Task<Result<void>> create(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(sandbox::Spec spec, read_spec(context.service, document));
-  ATOLL_CO_ASSIGN(auto sandbox, co_await context.manager.create(context.who.caller, std::move(spec)));
+  ATOLL_CO_ASSIGN(auto sandbox,
+                  co_await context.manager.create(context.who.caller, std::move(spec)));
   co_return co_await reply(context, *sandbox, writer, 201);
 }
 
@@ -55,13 +56,15 @@ Task<Result<void>> get(Context& context, http::Request& request, http::ResponseW
 
 Task<Result<void>> remove(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
-  ATOLL_CO_TRY(co_await context.manager.remove(sandbox, {sandbox::EndCause::Request, "deleted by request"}));
+  ATOLL_CO_TRY(
+      co_await context.manager.remove(sandbox, {sandbox::EndCause::Request, "deleted by request"}));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
 
 Task<Result<void>> stop(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
-  ATOLL_CO_TRY(co_await context.manager.stop(sandbox, {sandbox::EndCause::Request, "stopped by request"}));
+  ATOLL_CO_TRY(
+      co_await context.manager.stop(sandbox, {sandbox::EndCause::Request, "stopped by request"}));
   co_return co_await reply(context, *sandbox, writer);
 }
 
@@ -89,8 +92,8 @@ Task<Result<void>> update(Context& context, http::Request& request, http::Respon
 Task<Result<void>> wait(Context& context, http::Request& request, http::ResponseWriter& writer) {
   std::string wanted(request.query.get("status").value_or("running"));
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "timeoutMs", 30'000));
-  auto deadline = std::chrono::steady_clock::now() +
-                  std::chrono::milliseconds(std::min(limit, kMaxWaitMs));
+  auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(std::min(limit, kMaxWaitMs));
   auto& events = context.manager.events();
   auto listener = std::make_shared<sandbox::Listener>(events);
   writer.on_closed([listener] { listener->wake(); });
@@ -102,8 +105,8 @@ Task<Result<void>> wait(Context& context, http::Request& request, http::Response
     if (status == "failed") {
       co_return fail(ErrorCode::InvalidState, "the sandbox failed: " + sandbox->record.reason);
     }
-    auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline -
-                                                             std::chrono::steady_clock::now());
+    auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     if (left.count() <= 0 || writer.peer_closed()) {
       co_return fail(ErrorCode::Timeout, "the sandbox is still " + std::string(status));
     }

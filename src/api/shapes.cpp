@@ -123,7 +123,8 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
   }
   if (record.ended_at_ms != 0) object["endedAt"] = iso_time(record.ended_at_ms);
   if (record.status == sandbox::Status::Failed) object["error"] = record.reason;
-  if (!spec.git.url.empty()) object["git"] = json::object{{"url", spec.git.url}, {"ref", spec.git.ref}};
+  if (!spec.git.url.empty())
+    object["git"] = json::object{{"url", spec.git.url}, {"ref", spec.git.ref}};
   if (!context.service.settings.base_url.empty()) {
     object["connection"] = connection_json(context, record);
   }

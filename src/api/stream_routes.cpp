@@ -95,9 +95,8 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
   ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(http::WebSocketOptions()));
   auto bridge = std::make_shared<AttachSocket>(std::move(socket), target.session, pid);
-  co_await bridge->run(std::move(stream), options.take_input
-                                              ? AttachSocket::Greeting::InputOffset
-                                              : AttachSocket::Greeting::None);
+  co_await bridge->run(std::move(stream), options.take_input ? AttachSocket::Greeting::InputOffset
+                                                             : AttachSocket::Greeting::None);
   co_return Result<void>();
 }
 

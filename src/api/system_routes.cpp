@@ -26,8 +26,7 @@ Task<Result<void>> list_templates(Context& context, const char* key, http::Respo
     list.push_back(
         json::object{{"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
   }
-  co_return co_await writer.send_json(
-      json::serialize(json::object{{key, std::move(list)}}));
+  co_return co_await writer.send_json(json::serialize(json::object{{key, std::move(list)}}));
 }
 
 Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWriter& writer) {

@@ -75,17 +75,19 @@ Task<Result<void>> of_caller(Context& context, http::Request&, http::ResponseWri
     sum(total.metered, one.metered);
     total.active += one.active;
     total.sandboxes += one.sandboxes;
-    json::object key{{"tenant", owner.first},
-                     {"keyId", owner.second.empty() ? json::value(nullptr) : json::value(owner.second)},
-                     {"activeSandboxes", one.active},
-                     {"totalSandboxes", one.sandboxes}};
+    json::object key{
+        {"tenant", owner.first},
+        {"keyId", owner.second.empty() ? json::value(nullptr) : json::value(owner.second)},
+        {"activeSandboxes", one.active},
+        {"totalSandboxes", one.sandboxes}};
     add_metered(key, one.metered);
     keys.push_back(std::move(key));
   }
-  json::object body{{"computeMinutes", plain_number(static_cast<double>(total.metered.running_ms) / 60e3)},
-                    {"activeSandboxes", total.active},
-                    {"totalSandboxes", total.sandboxes},
-                    {"keys", std::move(keys)}};
+  json::object body{
+      {"computeMinutes", plain_number(static_cast<double>(total.metered.running_ms) / 60e3)},
+      {"activeSandboxes", total.active},
+      {"totalSandboxes", total.sandboxes},
+      {"keys", std::move(keys)}};
   add_metered(body, total.metered);
   co_return co_await writer.send_json(json::serialize(body));
 }

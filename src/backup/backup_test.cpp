@@ -104,8 +104,9 @@ class BackupTest : public testing::Test {
     ASSERT_TRUE(store) << store.error().message();
     for (const std::string& id : ids) {
       boost::asio::io_context io;
-      boost::asio::co_spawn(io, (*store)->write({.put_sandbox = store::Write::Sandbox{id, "record of " + id}}),
-                            [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
+      boost::asio::co_spawn(
+          io, (*store)->write({.put_sandbox = store::Write::Sandbox{id, "record of " + id}}),
+          [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
       io.run();
       fs::create_directories(data / "sandboxes" / id / "upper");
     }
@@ -186,8 +187,9 @@ TEST_F(BackupTest, HasWhatIsOnlyInTheWriteAheadLog) {
   // As kill -9 leaves it: with a log that nobody has merged.
   auto store = store::Store::open(data_ / "state/atoll.db");
   boost::asio::io_context io;
-  boost::asio::co_spawn(io, (*store)->write({.put_sandbox = store::Write::Sandbox{"sandbox-c", "late"}}),
-                        [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
+  boost::asio::co_spawn(
+      io, (*store)->write({.put_sandbox = store::Write::Sandbox{"sandbox-c", "late"}}),
+      [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
   io.run();
   fs::copy(data_, dir_ / "crashed", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   ASSERT_TRUE(fs::exists(dir_ / "crashed/state/atoll.db-wal"));

@@ -34,13 +34,13 @@ void EventLog::announce(const Event& event) {
   for (auto* timer : waiting_) timer->cancel();
 }
 
-Task<Result<std::vector<Event>>> EventLog::after(int64_t seq, std::string sandbox,
-                                                    size_t limit) {
+Task<Result<std::vector<Event>>> EventLog::after(int64_t seq, std::string sandbox, size_t limit) {
   if (seq >= announced_) co_return std::vector<Event>();
   bool in_memory = !recent_.empty() && recent_.front().seq <= seq + 1;
   if (!in_memory) co_return co_await store_.load_events(seq, std::move(sandbox), limit);
-  auto first = std::upper_bound(recent_.begin(), recent_.end(), seq,
-                                [](int64_t value, const Event& event) { return value < event.seq; });
+  auto first =
+      std::upper_bound(recent_.begin(), recent_.end(), seq,
+                       [](int64_t value, const Event& event) { return value < event.seq; });
   size_t count = std::min(limit, static_cast<size_t>(recent_.end() - first));
   co_return std::vector<Event>(first, first + static_cast<ptrdiff_t>(count));
 }

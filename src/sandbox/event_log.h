@@ -30,8 +30,8 @@ class EventLog {
   void announce(const Event& event);
 
   int64_t newest() const { return announced_; }
-  // Events after `seq`, oldest first, at most `limit`; `sandbox` says whose are wanted (empty: all),
-  // but others may be among them.
+  // Events after `seq`, oldest first, at most `limit`; `sandbox` says whose are wanted (empty:
+  // all), but others may be among them.
   Task<Result<std::vector<Event>>> after(int64_t seq, std::string sandbox, size_t limit);
 
   Task<Result<void>> forget_before(int64_t at_ms);

@@ -102,9 +102,9 @@ Result<void> Manager::check(const Caller& caller, const Spec& spec) const {
                     .with_field("name"));
   }
   if (options_.max_sandboxes != 0 && index_.size() + under_way_ >= options_.max_sandboxes) {
-    return fail(ErrorCode::ResourceExhausted,
-                "this server holds its maximum of " + std::to_string(options_.max_sandboxes) +
-                    " sandboxes; delete some");
+    return fail(ErrorCode::ResourceExhausted, "this server holds its maximum of " +
+                                                  std::to_string(options_.max_sandboxes) +
+                                                  " sandboxes; delete some");
   }
   return auth::check(caller.quota, index_.used(caller.owner.key_id), demand(spec.limits));
 }
@@ -169,9 +169,8 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_name);
   bool taken = handle != nullptr;
-  auto built = taken
-                   ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
-                   : co_await build_cold(std::move(caller.owner), std::move(spec));
+  auto built = taken ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
+                     : co_await build_cold(std::move(caller.owner), std::move(spec));
   if (!built) {
     if (taken) pool_->refill(template_name);
     co_return built;

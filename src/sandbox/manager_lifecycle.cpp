@@ -70,9 +70,8 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
     record.cause = ending.cause;
     record.reason = std::move(ending.reason);
   }
-  Tombstone stone{.tenant = record.owner.tenant,
-                  .reason = record.reason,
-                  .ended_at_ms = wall_clock_ms()};
+  Tombstone stone{
+      .tenant = record.owner.tenant, .reason = record.reason, .ended_at_ms = wall_clock_ms()};
   boost::json::object grave{{"reason", stone.reason}, {"endedAtMs", stone.ended_at_ms}};
   // The row goes first: should we die here, the next start clears away what has no row.
   store::Write change{.erase_sandbox = record.id};

@@ -74,15 +74,15 @@ Number number(const json::object& object, const char* key) {
 }
 
 Status status_from(std::string_view text) {
-  for (Status status :
-       {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped}) {
+  for (Status status : {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped}) {
     if (to_string(status) == text) return status;
   }
   return Status::Failed;
 }
 
 json::object git_object(const GitSource& git) {
-  return {{"url", git.url}, {"ref", git.ref}, {"depth", git.depth}, {"sparse", to_array(git.sparse)}};
+  return {
+      {"url", git.url}, {"ref", git.ref}, {"depth", git.depth}, {"sparse", to_array(git.sparse)}};
 }
 
 GitSource git_from(const json::object& object) {

@@ -226,9 +226,9 @@ void run_server(const config::Config& config, Prepared& prepared, UniqueFd launc
   if (!master) refuse(master.error());
   auto audit = open_audit(config);
   if (!audit) refuse(audit.error());
-  auto process = std::make_unique<ServerProcess>(config, prepared, std::move(launcher),
-                                                 std::move(*store), *master, std::move(*audit),
-                                                 start.announce);
+  auto process =
+      std::make_unique<ServerProcess>(config, prepared, std::move(launcher), std::move(*store),
+                                      *master, std::move(*audit), start.announce);
   int code = process->run();
   // Pending coroutines hold references into the process object; the kernel cleans up faster and
   // more safely than their destruction in some order would.

@@ -137,8 +137,8 @@ Result<void> Store::apply(const Write& write) {
                       event.type, event.data));
   }
   for (const Document& document : write.put_documents) {
-    ATOLL_TRY(execute(use.put_document, document.kind, document.tenant, document.id,
-                      document.body));
+    ATOLL_TRY(
+        execute(use.put_document, document.kind, document.tenant, document.id, document.body));
   }
   for (const Document& document : write.erase_documents) {
     ATOLL_TRY(execute(use.erase_document, document.kind, document.tenant, document.id));

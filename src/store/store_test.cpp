@@ -188,7 +188,7 @@ TEST_F(StoreTest, ACopyIsWholeWhileWritesGoOn) {
   auto store = open();
   std::string body(1 << 20, 'x');  // more than one step
   for (int i = 0; i < 12; i++) {
-    ASSERT_TRUE(await(store->put_document("old", "t", std::to_string(i), body)));
+    ASSERT_TRUE(put_document(*store, "old", "t", std::to_string(i), body));
   }
   boost::asio::io_context io;
   std::optional<Result<void>> copied;
@@ -200,7 +200,9 @@ TEST_F(StoreTest, ACopyIsWholeWhileWritesGoOn) {
                         });
   auto write = [&]() -> Task<void> {
     for (int i = 0; !copied; i++) {
-      auto put = co_await store->put_document("new", "t", std::to_string(i), "body");
+      Write one;
+      one.put_documents.push_back({"new", "t", std::to_string(i), "body"});
+      auto put = co_await store->write(std::move(one));
       EXPECT_TRUE(put);
       written++;
     }
@@ -223,7 +225,7 @@ TEST_F(StoreTest, ACopyReplacesNothing) {
   auto refused = await(store->backup_to(path_));
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().sys_errno(), EEXIST);
-  ASSERT_TRUE(await(store->put_sandbox("a", "one"))) << "the store goes on";
+  ASSERT_TRUE(put_sandbox(*store, "a", "one")) << "the store goes on";
   EXPECT_FALSE(await(store->backup_to(dir_ + "/nowhere/copy.db")));
 }
 

@@ -119,7 +119,7 @@ class Backups(unittest.TestCase):
         self.assertEqual(self.first.stop(), 0)
         offline = self.backup("--data-dir", str(self.first.data), env=elsewhere())
         self.assertEqual(offline["manifest"]["sandboxes"], 1)
-        self.assertEqual([entry["path"] for entry in offline["manifest"]["files"]], ["state/atoll.db", "api-key"])
+        self.assertEqual([entry["path"] for entry in offline["manifest"]["files"]], ["state/atoll.db", "state/master.key", "audit/audit.jsonl", "api-key"])
         for entry in (self.first.data / "state").iterdir():
             self.assertEqual(entry.stat().st_uid, (self.first.data / "state").stat().st_uid, entry)
         other.use()
