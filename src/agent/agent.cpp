@@ -72,6 +72,7 @@ void Agent::run() {
     if (soon != 0 && (deadline == 0 || soon < deadline)) deadline = soon;
     loop_.run_once(deadline);
     enforce_deadlines();
+    if (next_child_.deadline_ms() != 0) next_child_.enforce_deadline(monotonic_ms());
     if (!starting_.empty()) settle_started();
   }
 }
@@ -83,7 +84,7 @@ static void note_start_failure(Process& process) {
 
 void Agent::settle_started() {
   std::erase_if(starting_, [](const std::shared_ptr<Process>& process) {
-    if (!process->launch->finished()) return false;
+    if (process->launch != nullptr && !process->launch->left()) return false;
     note_start_failure(*process);
     process->launch.reset();
     if (process->info.running) prefer_for_oom_kill(process->info.pid);
@@ -218,28 +219,29 @@ Result<std::shared_ptr<Process>> Agent::start(const wire::ExecRequest& request) 
   }
   ATOLL_ASSIGN(Account account, account_for(request.user));
   ATOLL_ASSIGN(Streams streams, open_streams(request, account));
-  std::unique_ptr<ExecCgroup> cgroup = cgroups_.acquire();
-
   SpawnPlan plan{.argv = request.argv,
                  .env = environment_for(request, account),
                  .cwd = resolve_path(settings_.workdir, request.cwd),
-                 .account = account,
-                 .profile = settings_.profile};
-  plan.stdin_fd = streams.child_stdin.valid() ? streams.child_stdin.get() : null_fd_.get();
-  plan.stdout_fd = streams.child_stdout.get();
-  plan.stderr_fd = streams.child_stderr.valid() ? streams.child_stderr.get() : plan.stdout_fd;
+                 .account = account};
+  plan.stdin_fd = std::move(streams.child_stdin);
+  plan.stdout_fd = std::move(streams.child_stdout);
+  plan.stderr_fd = std::move(streams.child_stderr);
+  plan.null_fd = null_fd_.get();
   plan.controlling_terminal = request.pty;
-  plan.cgroup_fd = cgroup != nullptr ? cgroup->fd() : -1;
 
   uint64_t started_us = monotonic_us();
-  auto launch = std::make_unique<Launch>(std::move(plan));
+  auto child = next_child_.take(settings_.profile);
+  if (!child) return fail(spawn_error(child.error(), plan));
+  auto& [launch, cgroup] = *child;
+  pid_t pid = launch->pid();
+  launch->begin(std::move(plan));
   // Whoever waits for the end learns of a failed start then; whoever does not must learn it now.
-  auto pid = launch->run(request.wait ? Launch::Mode::AtOnce : Launch::Mode::UntilExec);
-  if (!pid) {
+  if (!request.wait) launch->await_exec();
+  if (!request.wait && launch->left() && launch->failure().error != 0) {
     cgroups_.release(std::move(cgroup));
-    return fail(spawn_error(pid.error(), launch->plan()));
+    return fail(spawn_error(launch->failure(), launch->plan()));
   }
-  auto process = std::make_shared<Process>(loop_, *pid);
+  auto process = std::make_shared<Process>(loop_, pid);
   process->program = request.argv[0];
   process->info.cwd = launch->plan().cwd;
   process->launch = std::move(launch);
@@ -255,7 +257,7 @@ Result<std::shared_ptr<Process>> Agent::start(const wire::ExecRequest& request) 
   if (streams.our_stderr.valid()) process->stderr_pipe.open(std::move(streams.our_stderr));
   // The pid may have belonged to an ended process that is still remembered.
   auto old = std::find_if(processes_.begin(), processes_.end(),
-                          [&](const auto& known) { return known->info.pid == *pid; });
+                          [&](const auto& known) { return known->info.pid == pid; });
   if (old != processes_.end()) forget(old);
   processes_.push_back(process);
   starting_.push_back(process);
@@ -312,25 +314,29 @@ Result<void> Agent::signal(const wire::SignalRequest& request) {
 void Agent::reap_children() {
   signalfd_siginfo drained;  // equal signals do not queue: one read takes all there is
   (void)!read(signal_fd_.get(), &drained, sizeof drained);
+  bool restock = false;
   for (;;) {
     int status = 0;
     rusage usage{};
     pid_t pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage);
-    if (pid <= 0) return;
+    if (pid <= 0) break;
     bool stopped = WIFSTOPPED(status);
-    if (settle_file_worker(pid, stopped) || stopped) continue;
+    if (settle_file_worker(pid, stopped) || next_child_.settle(pid, stopped) || stopped) continue;
     auto process = find(pid);
     if (process == nullptr || !process->info.running) continue;  // an orphan
     uint64_t cpu_us =
         static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     note_start_failure(*process);
+    process->launch.reset();  // and with it our copies of the ends that the command wrote to
     process->ended(status, cpu_us);
     // Background children keep the group: a later kill of this process must still reach them.
     if (process->cgroup != nullptr && !process->cgroup->populated()) {
       cgroups_.release_empty(std::move(process->cgroup));
     }
+    restock = true;
   }
+  if (restock) next_child_.restock(settings_.profile);
 }
 
 // Whoever stops a process that serves a file wants the server to wait for ever.
@@ -346,7 +352,7 @@ bool Agent::settle_file_worker(pid_t pid, bool stopped) {
 }
 
 uint64_t Agent::next_deadline() const {
-  uint64_t next = 0;
+  uint64_t next = next_child_.deadline_ms();
   for (const auto& process : processes_) {
     if (!process->info.running || process->deadline_ms == 0) continue;
     if (next == 0 || process->deadline_ms < next) next = process->deadline_ms;

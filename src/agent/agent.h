@@ -8,6 +8,7 @@
 #include "agent/cgroup_pool.h"
 #include "agent/connection.h"
 #include "agent/event_loop.h"
+#include "agent/next_child.h"
 #include "agent/process.h"
 #include "agent/users.h"
 #include "wire/file_messages.h"
@@ -56,6 +57,7 @@ class Agent {
   UniqueFd signal_fd_;
   UniqueFd null_fd_;
   CgroupPool cgroups_;
+  NextChild next_child_{cgroups_};
   std::unique_ptr<Watcher> acceptor_;
   std::unique_ptr<Watcher> reaper_;
   std::vector<std::unique_ptr<Connection>> connections_;

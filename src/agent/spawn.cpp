@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
@@ -70,19 +71,31 @@ std::string_view env_value(const std::vector<std::string>& env, std::string_view
   return {};
 }
 
-Launch::Launch(SpawnPlan plan)
-    : plan_(std::move(plan)),
-      candidates_(executable_candidates(plan_)),
-      candidate_list_(pointers(candidates_)),
-      argv_(pointers(plan_.argv)),
-      envp_(pointers(plan_.env)) {}
-
-// From here to child_execute the code runs in the child, beside the agent and in its memory: raw
+// From here to child_main the code runs in the child, beside the agent and in its memory: raw
 // system calls, its own stack, nothing of the C library.
 
 void Launch::child_fail(Step step, long error) {
   failure_ = {.step = step, .error = static_cast<int>(-error)};
   for (;;) raw_syscall(SYS_exit_group, 127);
+}
+
+// All that is the same for every command.
+void Launch::child_prepare() {
+  raw_syscall(SYS_setsid);
+  drop_capabilities(profile_);
+  sock_fprog program{.len = os::kExecFilterLength,
+                     .filter = const_cast<sock_filter*>(os::kExecFilter)};
+  long filtered = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+  if (filtered < 0) child_fail(Step::Sandbox, filtered);
+}
+
+void Launch::child_await_order() {
+  for (;;) {
+    int order = __atomic_load_n(&order_, __ATOMIC_ACQUIRE);
+    if (order == Go) return;
+    if (order == Leave) child_fail(Step::Sandbox, -ECANCELED);
+    raw_syscall(SYS_futex, &order_, FUTEX_WAIT, Wait, nullptr);
+  }
 }
 
 void Launch::child_place(int from, int to) {
@@ -92,7 +105,6 @@ void Launch::child_place(int from, int to) {
 
 void Launch::child_become() {
   const Account& account = plan_.account;
-  drop_capabilities(plan_.profile);
   if (account.uid == 0 && account.gid == 0) return;
   gid_t groups[] = {account.gid};
   long result = raw_syscall(SYS_setgroups, 1, &groups[0]);
@@ -115,33 +127,35 @@ void Launch::child_execute() {
 void Launch::child_main(void* launch) {
   auto& self = *static_cast<Launch*>(launch);
   const SpawnPlan& plan = self.plan_;
+  self.child_prepare();
+  self.child_await_order();
+  // The descriptors were the agent's own until here: those of the command came after the child. An
+  // empty range closes nothing; the call is made for the copy of the table.
+  long copied = raw_syscall(SYS_close_range, ~0u, ~0u, CLOSE_RANGE_UNSHARE);
+  if (copied < 0) self.child_fail(Step::Sandbox, copied);
   uint64_t no_signals = 0;
   raw_syscall(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, nullptr, sizeof no_signals);
-  raw_syscall(SYS_setsid);
-  self.child_place(plan.stdin_fd, 0);
-  self.child_place(plan.stdout_fd, 1);
-  self.child_place(plan.stderr_fd, 2);
+  self.child_place(plan.stdin_fd.valid() ? plan.stdin_fd.get() : plan.null_fd, 0);
+  self.child_place(plan.stdout_fd.get(), 1);
+  self.child_place((plan.stderr_fd.valid() ? plan.stderr_fd : plan.stdout_fd).get(), 2);
   if (plan.controlling_terminal) raw_syscall(SYS_ioctl, 0, TIOCSCTTY, 0);
   self.child_become();
   long entered = raw_syscall(SYS_chdir, plan.cwd.c_str());
   if (entered < 0) self.child_fail(Step::Directory, entered);
-  sock_fprog program{.len = os::kExecFilterLength,
-                     .filter = const_cast<sock_filter*>(os::kExecFilter)};
-  long filtered = raw_syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
-  if (filtered < 0) self.child_fail(Step::Sandbox, filtered);
   self.child_execute();
 }
 
-tl::expected<pid_t, SpawnFailure> Launch::run(Mode mode) {
+tl::expected<pid_t, SpawnFailure> Launch::prepare(Profile profile, int cgroup_fd) {
+  profile_ = profile;
   clone_args args{};
-  args.flags = CLONE_VM | CLONE_CHILD_CLEARTID;
+  args.flags = CLONE_VM | CLONE_FILES | CLONE_CHILD_CLEARTID;
   args.exit_signal = SIGCHLD;
   args.child_tid = os::pointer_value(&child_tid_);
   args.stack = os::pointer_value(stack_);
   args.stack_size = sizeof stack_;
-  if (plan_.cgroup_fd >= 0) {
+  if (cgroup_fd >= 0) {
     args.flags |= CLONE_INTO_CGROUP;
-    args.cgroup = static_cast<uint64_t>(plan_.cgroup_fd);
+    args.cgroup = static_cast<uint64_t>(cgroup_fd);
   }
   child_tid_ = 1;  // the kernel clears it when the child leaves
   long pid = os::clone3_call(args, child_main, this);
@@ -149,23 +163,37 @@ tl::expected<pid_t, SpawnFailure> Launch::run(Mode mode) {
     child_tid_ = 0;
     return tl::make_unexpected(SpawnFailure{.step = Step::Clone, .error = static_cast<int>(-pid)});
   }
-  if (mode == Mode::UntilExec) await_exec(static_cast<pid_t>(pid));
-  // One that has ended already is reaped like any stranger's.
-  if (mode == Mode::UntilExec && failure_.error != 0) return tl::make_unexpected(failure_);
-  return static_cast<pid_t>(pid);
+  pid_ = static_cast<pid_t>(pid);
+  return pid_;
 }
+
+void Launch::give(Order order) {
+  __atomic_store_n(&order_, order, __ATOMIC_RELEASE);
+  raw_syscall(SYS_futex, &order_, FUTEX_WAKE, 1);
+}
+
+void Launch::begin(SpawnPlan plan) {
+  plan_ = std::move(plan);
+  candidates_ = executable_candidates(plan_);
+  candidate_list_ = pointers(candidates_);
+  argv_ = pointers(plan_.argv);
+  envp_ = pointers(plan_.env);
+  give(Go);
+}
+
+void Launch::dismiss() { give(Leave); }
 
 // Not CLONE_VFORK: the sandbox's root can stop the child before it execs, or keep a lease on the
 // file that it execs, and nothing would ever wake us.
-void Launch::await_exec(pid_t pid) {
+void Launch::await_exec() {
   timespec limit{.tv_sec = kExecSeconds, .tv_nsec = 0};
-  while (!finished()) {
-    int result = static_cast<int>(
-        syscall(SYS_futex, &child_tid_, FUTEX_WAIT, 1, limit.tv_sec > 0 ? &limit : nullptr));
-    if (result == 0 || errno != ETIMEDOUT) continue;
+  while (!left()) {
+    long result = raw_syscall(SYS_futex, &child_tid_, FUTEX_WAIT, 1,
+                              limit.tv_sec > 0 ? &limit : nullptr);
+    if (result != -ETIMEDOUT) continue;
     limit.tv_sec = 0;
     failure_ = {.step = Step::Exec, .error = ETIMEDOUT};
-    kill(pid, SIGKILL);
+    kill(pid_, SIGKILL);
   }
 }
 
