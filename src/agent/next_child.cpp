@@ -25,8 +25,11 @@ tl::expected<PreparedChild, SpawnFailure> NextChild::take(Profile profile) {
 }
 
 void NextChild::restock(Profile profile) {
-  expires_ms_ = monotonic_ms() + kKeptMs;
-  if (waiting_.launch != nullptr) return;
+  uint64_t now = monotonic_ms();
+  // Many a sandbox is made for one command: a child for a second would only have to be killed.
+  bool in_a_row = now < expires_ms_;
+  expires_ms_ = now + kKeptMs;
+  if (!in_a_row || waiting_.launch != nullptr) return;
   auto child = prepare(profile);
   if (child) waiting_ = std::move(*child);  // else the next command makes its own, or says why not
 }

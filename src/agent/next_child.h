@@ -21,7 +21,8 @@ class NextChild {
 
   // The child made ahead, or one made now.
   tl::expected<PreparedChild, SpawnFailure> take(Profile profile);
-  // Makes one ahead unless there is one. It is sent away when no command comes for a second.
+  // A command has ended. Makes a child ahead where commands follow one another within a second; it
+  // is sent away when none comes for as long.
   void restock(Profile profile);
   uint64_t deadline_ms() const { return waiting_.launch != nullptr ? expires_ms_ : 0; }
   void enforce_deadline(uint64_t now_ms);
@@ -34,7 +35,7 @@ class NextChild {
   CgroupPool& cgroups_;
   PreparedChild waiting_;
   std::vector<PreparedChild> leaving_;
-  uint64_t expires_ms_ = 0;
+  uint64_t expires_ms_ = 0;  // of the child, and of the memory of the last command
 };
 
 }  // namespace atl::agent

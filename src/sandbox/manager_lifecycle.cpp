@@ -64,19 +64,14 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return Result<void>();  // a second delete finds it done
   Record& record = sandbox->record;
-  if (sandbox->handle != nullptr) {
-    co_await settle_run(*sandbox, std::move(ending));
-  } else {
-    record.cause = ending.cause;
-    record.reason = std::move(ending.reason);
-  }
+  record.cause = ending.cause;
+  record.reason = std::move(ending.reason);
   Tombstone stone{
       .tenant = record.owner.tenant, .reason = record.reason, .ended_at_ms = wall_clock_ms()};
   boost::json::object grave{{"reason", stone.reason}, {"endedAtMs", stone.ended_at_ms}};
   // The row goes first: should we die here, the next start clears away what has no row.
   store::Write change{.erase_sandbox = record.id};
   change.events.push_back(event_of(*sandbox, "sandbox.deleted"));
-  change.put_documents.push_back(ledger_.add(record));
   change.put_documents.push_back({.kind = "ended",
                                   .tenant = stone.tenant,
                                   .id = record.id,
@@ -93,7 +88,15 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   co_return Result<void>();
 }
 
+// What it used is read and booked first; a crash right here loses the usage of its last run.
 Task<void> Manager::clear_away(SandboxPtr sandbox) {
+  if (sandbox->handle != nullptr) {
+    Ending ending{sandbox->record.cause, sandbox->record.reason};
+    co_await settle_run(*sandbox, std::move(ending));
+  }
+  store::Write booked;
+  booked.put_documents.push_back(ledger_.add(sandbox->record));
+  (void)co_await write(std::move(booked));
   auto handle = std::exchange(sandbox->handle, nullptr);
   Result<void> gone = handle != nullptr ? co_await handle->destroy()
                                         : co_await backend_.discard(sandbox->record.id);
