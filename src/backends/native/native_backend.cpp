@@ -33,8 +33,7 @@ Task<Result<void>> NativeBackend::start() {
 }
 
 Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
-  wire::ReserveRequest request{.slots = slots};
-  return launcher_->tell(std::move(request));
+  return launcher_->tell(wire::ReserveRequest{.slots = slots});
 }
 
 Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
