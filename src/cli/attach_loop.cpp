@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "cli/input_history.h"
 #include "cli/raw_terminal.h"
 #include "cli/reattach.h"
@@ -71,6 +73,7 @@ class AttachLoop {
     for (int i = 0; i < kEventsInARow && !end_; i++) {
       ATOLL_ASSIGN(std::optional<ProcessEvent> event, attachment_.try_next());
       if (!event) return {};
+      unconfirmed_ = 0;
       ATOLL_TRY(handle(*event));
     }
     return {};
@@ -170,6 +173,7 @@ class AttachLoop {
       // On a terminal the keys do this; a signal means that the terminal or the program must go.
       bool last = settings_.terminal || forwarded_;
       forwarded_ = true;
+      unconfirmed_ = *number;
       auto sent = attachment_.signal(settings_.terminal ? "SIGHUP" : name_of(*number));
       if (last) end_ = AttachEnd{AttachEnd::Kind::Detached, 128 + *number};
       if (!last) ATOLL_TRY(std::move(sent));
@@ -190,16 +194,20 @@ class AttachLoop {
                       .pid = settings_.process.pid,
                       .offsets = offsets_,
                       .resume_input = settings_.input,
-                      .interrupt_fd = signals_.fd()};
+                      .interrupt_fd = signals_.fd(),
+                      .only_once = unconfirmed_ != 0};
     auto again = reattach(client_, plan, std::move(cause));
     if (!again && again.error().code() == ErrorCode::Cancelled) {
       // There is nobody to pass the signal on to.
-      end_ = AttachEnd{AttachEnd::Kind::Detached, 128 + signals_.next().value_or(SIGINT)};
+      int number = unconfirmed_ != 0 ? unconfirmed_ : signals_.next().value_or(SIGINT);
+      end_ = AttachEnd{AttachEnd::Kind::Detached, 128 + number};
       return {};
     }
     if (!again) return fail(std::move(again).error());
     attachment_ = std::move(*again);
     awaiting_offset_ = settings_.input;
+    // The old connection may have taken it along.
+    if (int number = std::exchange(unconfirmed_, 0)) return attachment_.signal(name_of(number));
     return {};
   }
 
@@ -215,6 +223,7 @@ class AttachLoop {
   bool awaiting_offset_ = false;  // until the process's side says how far the input got
   OutputOffsets offsets_;
   bool forwarded_ = false;
+  int unconfirmed_ = 0;    // the last signal passed on, until the server shows that it is there
   bool given_up_ = false;  // over something that no new connection puts right
   std::optional<AttachEnd> end_;
 };

@@ -38,7 +38,9 @@ auto try_again(const ReattachPlan& plan, Error cause, Open open) -> decltype(ope
     auto opened = open();
     if (opened || !is_server_away(opened.error())) return opened;
     if (Clock::now() >= deadline) return fail(lost(plan, std::move(opened).error()));
-    if (interrupted(plan, pause)) return fail(ErrorCode::Cancelled, "interrupted");
+    if (plan.only_once || interrupted(plan, pause)) {
+      return fail(ErrorCode::Cancelled, "interrupted");
+    }
     pause = std::min(pause * 2, kLongestPause);
   }
 }

@@ -13,7 +13,8 @@ struct ReattachPlan {
   int32_t pid = 0;
   OutputOffsets offsets;
   bool resume_input = false;
-  int interrupt_fd = -1;  // something to read there ends the attempts with Cancelled
+  int interrupt_fd = -1;   // something to read there ends the attempts with Cancelled
+  bool only_once = false;  // somebody has asked to end already: no second attempt
 };
 
 // Whether an error means that the server is away, which may pass.

@@ -56,13 +56,14 @@ for _ in range(5000):
 """
 
 
-# 300 MiB at most, each block on the disk before the next.
-DIRTY_FLOOD = 'exec -a "$1" timeout 6 dd if=/dev/zero of=/big bs=1M count=300 oflag=dsync status=none'
+# For eight seconds the same 100 MiB, each block on the disk before the next.
+DIRTY_FLOOD = """exec -a "$1" timeout 8 bash -c '
+while :; do dd if=/dev/zero of=/big bs=1M count=100 oflag=dsync conv=notrunc status=none; done'"""
 
-# As many as the disk takes in six seconds.
+# As many as the disk takes in eight seconds.
 FSYNC_STORM = """
 import os, time
-fd, end, count = os.open("/small", os.O_CREAT | os.O_WRONLY), time.monotonic() + 6, 0
+fd, end, count = os.open("/small", os.O_CREAT | os.O_WRONLY), time.monotonic() + 8, 0
 while time.monotonic() < end:
     os.pwrite(fd, b"x", count % 4096)
     os.fsync(fd)
@@ -70,13 +71,13 @@ while time.monotonic() < end:
 print(count)
 """
 
-# 60,000 names of one file (ext4 allows 65,000), 20,000 small files, and one with 5,000 holes.
+# 30,000 names of one file (ext4 allows 65,000), 5,000 small files, and one with 5,000 holes.
 MANY_LINKS = """
 import ctypes, os
 os.makedirs("/workspace/links"); os.makedirs("/workspace/files")
 open("/workspace/links/0", "w").close()
-for i in range(1, 60000): os.link("/workspace/links/0", "/workspace/links/%d" % i)
-for i in range(20000): os.close(os.open("/workspace/files/%d" % i, os.O_CREAT | os.O_WRONLY))
+for i in range(1, 30000): os.link("/workspace/links/0", "/workspace/links/%d" % i)
+for i in range(5000): os.close(os.open("/workspace/files/%d" % i, os.O_CREAT | os.O_WRONLY))
 fd = os.open("/workspace/holes", os.O_CREAT | os.O_RDWR)
 os.pwrite(fd, b"x" * (40 << 20), 0)
 libc = ctypes.CDLL(None, use_errno=True)
@@ -171,7 +172,7 @@ class Resources(ProductCase):
         trash = pathlib.Path(os.environ.get("ATOLL_DATA", "/nonexistent"), "trash")
         if trash.exists():
             mine = lambda: [name for name in os.listdir(trash) if name.startswith(sandbox_id)]  # noqa: E731
-            product.wait_until(lambda: not mine(), 60, "its files are gone")
+            product.wait_until(lambda: not mine(), 120, "its files are gone")
 
     def test_D07_the_disk_is_bounded(self):
         box = self.small()

@@ -179,7 +179,7 @@ class Input(AtollCase):
 
     def test_through_the_servers_deaths(self):
         box = self.create()
-        follower = self.start(box, os.urandom(1 << 20) * 40, "cat")
+        follower = self.start(box, os.urandom(1 << 20) * 16, "cat")
         for victim in ("server", "launcher", "server"):
             follower.wait_for(1 << 20)
             self.server.kill(victim)

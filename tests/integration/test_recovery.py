@@ -27,7 +27,7 @@ class Kills(AtollCase):
     """100 running commands in 5 sandboxes, and the death of each process of ours in turn."""
 
     server_options = {"on_exit": "keep"}
-    LINES = 60  # three seconds: they are still at it when the server comes back
+    LINES = 120  # six seconds: they are still at it when the server comes back
 
     def running(self):
         boxes = [self.create(name=unique("box")) for _ in range(5)]
