@@ -56,6 +56,7 @@ Connection::Connection(Socket socket, Peer peer, const Router& router, const Ser
       limits_{options.max_head_bytes, options.max_target_bytes} {}
 
 Task<bool> Connection::handshake() {
+  if (finishing_) co_return false;
   auto done = co_await socket_.handshake(Socket::Clock::now() + options_.handshake_timeout);
   if (done) co_return true;
   if (socket_.falls_back_to_plain()) {
