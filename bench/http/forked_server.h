@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "http/tls_context.h"
 
 namespace atl::bench {
 
@@ -36,6 +37,8 @@ class ForkedServer {
 // The real server with a router of the simplest kind: GET /json, and GET /events, which sends an
 // event at once and then waits for the client to leave.
 void serve_simple(const std::string& path);
+// The same with HTTPS on a listening socket besides.
+void serve_simple_tls(const std::string& path, int listener, const http::TlsOptions& tls);
 // What the kernel alone allows: epoll, recv, one constant answer. The upper bound for any server.
 void serve_raw(const std::string& path);
 

@@ -18,14 +18,27 @@ Task<void> events(http::Request&, http::ResponseWriter& writer) {
   co_await writer.closed();
 }
 
+http::Router simple_router() {
+  http::Router router;
+  router.add("GET", "/json", small_json);
+  router.add("GET", "/events", events);
+  return router;
+}
+
 }  // namespace
 
 void serve_simple(const std::string& path) {
   boost::asio::io_context context{1};
-  http::Router router;
-  router.add("GET", "/json", small_json);
-  router.add("GET", "/events", events);
-  http::Server server(context.get_executor(), std::move(router));
+  http::Server server(context.get_executor(), simple_router());
+  if (!server.listen_unix(path)) return;
+  context.run();
+}
+
+void serve_simple_tls(const std::string& path, int listener, const http::TlsOptions& tls) {
+  boost::asio::io_context context{1};
+  http::Server server(context.get_executor(), simple_router());
+  auto loaded = http::TlsContext::create(tls);
+  if (!loaded || !server.listen_fd(UniqueFd(listener), *loaded)) return;
   if (!server.listen_unix(path)) return;
   context.run();
 }

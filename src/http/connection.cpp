@@ -58,6 +58,7 @@ Connection::Connection(Socket socket, Peer peer, const ConnectionContext& contex
       limits_{options_.max_head_bytes, options_.max_target_bytes} {}
 
 Task<bool> Connection::handshake() {
+  if (finishing_) co_return false;
   auto done = co_await socket_.handshake(Socket::Clock::now() + options_.handshake_timeout);
   if (done) co_return true;
   if (socket_.falls_back_to_plain()) {

@@ -188,6 +188,43 @@ TEST(ServerDisconnect, BodyReadFailsWhenTheClientLeavesHalfWay) {
   EXPECT_EQ(outcome.get_future().get(), ErrorCode::Unavailable);
 }
 
+// A client may send its next requests early, but not have the server keep any number of them.
+TEST(ServerDisconnect, FloodBehindALongRequestIsLeftToTheKernel) {
+  std::promise<void> running;
+  std::promise<void> left;
+  TestServer server([&](Router& router) {
+    router.add("GET", "/wait", [&](Request&, ResponseWriter& writer) -> Task<void> {
+      running.set_value();
+      co_await writer.closed();
+      left.set_value();
+    });
+  });
+  auto raw = server.connect();
+  raw.send("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
+  running.get_future().wait();
+  std::string request =
+      "GET /wait HTTP/1.1\r\nHost: h\r\nX: " + std::string(4000, 'x') + "\r\n\r\n";
+  size_t taken = 0;
+  pollfd polled{raw.fd(), POLLOUT, 0};
+  while (::poll(&polled, 1, 100) > 0 && taken < 64 * 1024 * 1024) {
+    ssize_t sent = ::send(raw.fd(), request.data(), request.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent > 0) taken += static_cast<size_t>(sent);
+  }
+  EXPECT_LT(taken, 2u * 1024 * 1024);
+  server.stop(milliseconds(0));
+  left.get_future().wait();
+}
+
+TEST(ServerDeadline, TrickleOfPipelinedHeadsStillHasADeadlineEach) {
+  ServerOptions options;
+  options.head_timeout = milliseconds(100);
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send("GET /hello HTTP/1.1\r\nHost: h\r\n\r\nGET /hello HTT");
+  EXPECT_TRUE(raw.read_until("hello").starts_with("HTTP/1.1 200"));
+  EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
+}
+
 TEST(ServerStop, LetsRunningRequestsFinishAndClosesIdleOnes) {
   HeldRequest held;
   TestServer server([&](Router& router) {
