@@ -84,7 +84,7 @@ TEST_P(NotifierTest, DoesNotMindAManagerThatIsGone) {
 TEST(Notifier, IsSilentWithoutASocket) {
   unsetenv("NOTIFY_SOCKET");
   Notifier::from_environment().send("READY=1");
-  for (std::string bad : {std::string("relative"), "/" + std::string(200, 'x')}) {
+  for (const std::string& bad : {std::string("relative"), "/" + std::string(200, 'x')}) {
     setenv("NOTIFY_SOCKET", bad.c_str(), 1);
     Notifier::from_environment().send("READY=1");
   }
