@@ -24,7 +24,7 @@ struct ServerOptions {
   size_t max_head_bytes = 16 * 1024;
   size_t max_target_bytes = 8 * 1024;
   // All connections, and those from one address; admission.h says what counts as one.
-  size_t max_connections = 16384;
+  size_t max_connections = 8192;
   size_t max_connections_per_address = 1024;
   // What a handler left of a request body is read and dropped up to this; beyond, the connection
   // is closed.

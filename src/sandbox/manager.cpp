@@ -84,14 +84,16 @@ Task<void> Manager::shut_down(bool end_all) {
   lifetime_timer_.cancel();
   events_.stop();
   co_await pool_->drain();
-  if (!end_all) co_return;
-  for (const SandboxPtr& sandbox : index_.list(Caller{.all_tenants = true})) {
+  std::vector<SandboxPtr> ending;
+  if (end_all) ending = index_.list(Caller{.all_tenants = true});
+  for (const SandboxPtr& sandbox : ending) {
     if (sandbox->handle == nullptr) continue;
-    Ending ending{EndCause::ServerStopped, "the server was stopped"};
+    Ending why{EndCause::ServerStopped, "the server was stopped"};
     bool ephemeral = sandbox->record.spec.ephemeral;
-    (void)(ephemeral ? co_await remove(sandbox, std::move(ending))
-                     : co_await stop(sandbox, std::move(ending)));
+    (void)(ephemeral ? co_await remove(sandbox, std::move(why))
+                     : co_await stop(sandbox, std::move(why)));
   }
+  co_await cleared_away();
 }
 
 Result<void> Manager::check(const Caller& caller, const Spec& spec) const {

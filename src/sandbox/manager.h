@@ -120,6 +120,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
                         bool out_of_memory);
   Task<void> clear_away(SandboxPtr sandbox);
+  Task<void> cleared_away();
   Task<void> enforce_lifetimes();
   Task<void> expire(SandboxPtr sandbox, Ending ending, bool whole);
   Task<void> forget_old();
@@ -140,6 +141,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
   size_t under_way_ = 0;  // creations that are not in the index yet
+  size_t clearing_ = 0;   // deleted sandboxes that are being cleared away
   bool stopping_ = false;
 };
 

@@ -1,10 +1,13 @@
 // How sandboxes change and end.
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "base/log.h"
+#include "base/scope_exit.h"
 #include "sandbox/manager.h"
 
 namespace atl::sandbox {
@@ -13,6 +16,7 @@ namespace asio = boost::asio;
 
 static const char* kGone = "the sandbox has been deleted";
 static constexpr int64_t kTellActivityMs = 10'000;
+static constexpr int kClearRounds = 6000;  // half a minute
 
 Event Manager::event_of(const Sandbox& sandbox, std::string type) {
   const Record& record = sandbox.record;
@@ -88,8 +92,19 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   co_return Result<void>();
 }
 
+// What was deleted must be gone before the launcher is.
+Task<void> Manager::cleared_away() {
+  asio::steady_timer timer(executor_);
+  for (int round = 0; clearing_ > 0 && round < kClearRounds; round++) {
+    timer.expires_after(std::chrono::milliseconds(5));
+    (void)co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+  }
+}
+
 // What it used is read and booked first; a crash right here loses the usage of its last run.
 Task<void> Manager::clear_away(SandboxPtr sandbox) {
+  clearing_++;
+  ScopeExit done([this] { clearing_--; });
   if (sandbox->handle != nullptr) {
     Ending ending{sandbox->record.cause, sandbox->record.reason};
     co_await settle_run(*sandbox, std::move(ending));

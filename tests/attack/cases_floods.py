@@ -16,7 +16,7 @@ import product
 from harness import ProductCase
 
 MB = 1 << 20
-MOST_CONNECTIONS = 4096  # the server's limit
+MOST_CONNECTIONS = 8192  # the server's limit
 
 
 def server_pid():
