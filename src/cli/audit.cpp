@@ -129,10 +129,11 @@ std::string shown(const std::string& line) {
   using client::text_of;
   auto entry = client::parse_answer(line);
   if (!entry) return line;
+  std::string target = text_of(*entry, "target");
   std::string text =
       fmt::format("{}  {}  {}  {}  {}  {}", text_of(*entry, "at"), text_of(*entry, "actor"),
-                  text_of(*entry, "tenant"), text_of(*entry, "action"), text_of(*entry, "target"),
-                  text_of(*entry, "outcome"));
+                  text_of(*entry, "tenant"), text_of(*entry, "action"),
+                  target.empty() ? "-" : target, text_of(*entry, "outcome"));
   std::string detail = text_of(*entry, "detail");
   return detail.empty() ? text : text + "  " + detail;
 }
