@@ -9,11 +9,11 @@ import select
 import shutil
 import subprocess
 import termios
-import unittest
 
 import fixture
 import product
-from fixture import AtollCase, AtollServer, cli, http, raw_cli, start_cli, wait_until
+from fixture import AtollCase, cli, http, raw_cli, start_cli, wait_until
+from tls_proxy import TlsProxy, make_certificate
 
 SECRET = "s3cret-value-0123456789"
 
@@ -350,33 +350,21 @@ class Tenants(AtollCase):
         self.assertIn("the end of the log is missing", error)
         self.assert_fails(cli("audit", "verify", "--head", "soon", check=False), 2)
 
-
-class Https(unittest.TestCase):
-    def setUp(self):
-        self.server = AtollServer(listen="127.0.0.1:0")
-        self.addCleanup(self.server.close)
-        self.certificate, key = self.server.home / "cert.pem", self.server.home / "key.pem"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
-             "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key,
-             "-out", self.certificate],
-            check=True, capture_output=True,
-        )  # fmt: skip
-        self.server.start("--tls-certificate", str(self.certificate), "--tls-key", str(key))
-
-    def test_everything_goes_over_it(self):
-        url = re.search(r"https://127\.0\.0\.1:\d+", self.server.log.read_text())[0]
-        tenant = Tenant(url, cli("key", "create", "remote", "--tenant", "far").stdout.strip())
-        refused = tenant.cli("ls", check=False)
-        self.assertNotEqual(refused.returncode, 0, "nobody vouches for the certificate")
-        tenant.environment["ATOLL_CA_FILE"] = str(self.certificate)
+    def test_everything_goes_over_https(self):
+        certificate, key = make_certificate(self.server.home)
+        proxy = TlsProxy(int(self.url.rpartition(":")[2]), certificate, key)
+        self.addCleanup(proxy.close)
+        tenant = Tenant(proxy.url, self.key("far"))
+        self.assert_fails(tenant.cli("ls", check=False))  # nobody vouches for the certificate
+        tenant.environment["ATOLL_CA_FILE"] = str(certificate)
         self.assertEqual(tenant.json("whoami")["tenant"], "far")
         tenant.set_secret("TOKEN")
         tenant.cli("create", "--name", "web", "--secret", "TOKEN")
         self.assertEqual(tenant.cli("exec", "web", "--", "printenv", "TOKEN").stdout, SECRET + "\n")
         self.assertTrue(tenant.events("web"))
         self.assertGreater(tenant.json("usage", "web")["memoryBytes"], 0)
-        tenant.cli("rm", "web")
+        self.assertEqual(tenant.cli("token", "web", "--scope", "project").stdout.count("."), 2)
+        self.assertEqual(tenant.cli("rm", "web").stdout, "web\n")
 
 
 if __name__ == "__main__":
