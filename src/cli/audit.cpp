@@ -1,11 +1,11 @@
 // audit verify, audit tail: on the server's host, as root, whether it runs or not.
+#include <errno.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <algorithm>
 #include <boost/json.hpp>
 #include <deque>
-#include <fstream>
 #include <memory>
 
 #include "auth/audit_files.h"
@@ -95,31 +95,43 @@ Command verify_command() {
   return command;
 }
 
-// Oldest first.
-Result<std::vector<std::string>> log_files(const std::string& dir) {
-  UniqueFd opened(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.valid()) return fail_errno("open", dir);
-  ATOLL_ASSIGN(auto names, auth::rotated_audit_files(opened.get()));
-  names.emplace_back(auth::kAuditFile);
-  return names;
+void keep_last(std::deque<std::string>& lines, size_t count) {
+  while (lines.size() > count) lines.pop_front();
 }
 
-std::deque<std::string> last_lines(const std::string& path, size_t count) {
+// The last lines of one file.
+Result<std::deque<std::string>> last_lines(int dir, const std::string& name, size_t count) {
+  ATOLL_ASSIGN(UniqueFd file, auth::open_audit_file(dir, name, O_RDONLY));
   std::deque<std::string> lines;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    lines.push_back(std::move(line));
-    if (lines.size() > count) lines.pop_front();
+  std::string rest;
+  std::string block(64u << 10, '\0');
+  while (true) {
+    ssize_t size = read(file.get(), block.data(), block.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return fail_errno("read", name);
+    if (size == 0) break;
+    rest.append(block, 0, static_cast<size_t>(size));
+    size_t begin = 0;
+    for (size_t end; (end = rest.find('\n', begin)) != rest.npos; begin = end + 1) {
+      lines.push_back(rest.substr(begin, end - begin));
+    }
+    rest.erase(0, begin);
+    keep_last(lines, count);
   }
+  if (!rest.empty()) lines.push_back(std::move(rest));
+  keep_last(lines, count);
   return lines;
 }
 
 // The newest entries, whatever file they are in.
-Result<std::deque<std::string>> newest(const std::string& dir, size_t count) {
-  ATOLL_ASSIGN(auto names, log_files(dir));
+Result<std::deque<std::string>> newest(const std::string& path, size_t count) {
+  UniqueFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!dir.valid()) return fail_errno("open", path);
+  ATOLL_ASSIGN(auto names, auth::rotated_audit_files(dir.get()));
+  names.emplace_back(auth::kAuditFile);
   std::deque<std::string> lines;
   for (auto name = names.rbegin(); name != names.rend() && lines.size() < count; name++) {
-    std::deque<std::string> older = last_lines(dir + "/" + *name, count - lines.size());
+    ATOLL_ASSIGN(auto older, last_lines(dir.get(), *name, count - lines.size()));
     lines.insert(lines.begin(), older.begin(), older.end());
   }
   return lines;

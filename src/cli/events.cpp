@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <stdio.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -31,12 +32,11 @@ bool print_event(const Globals& globals, const SandboxEvent& event) {
 }
 
 bool may_pass(const Error& error) {
-  return is_server_away(error) || error.code() == ErrorCode::Timeout;
+  return is_server_away(error) || error.code() == ErrorCode::Timeout || error.retry_after_ms() != 0;
 }
 
-// What it has read so far is in `request` where it ends, so that another connection can go on.
-Result<void> read_events(const Globals& globals, Client& client, EventsRequest& request) {
-  ATOLL_ASSIGN(EventReader reader, client.events(request));
+// To the stream's end. `request` then asks for what comes after it.
+Result<void> print_events(const Globals& globals, EventReader reader, EventsRequest& request) {
   while (true) {
     auto event = reader.next();
     request.since = reader.position();
@@ -48,21 +48,22 @@ Result<void> read_events(const Globals& globals, Client& client, EventsRequest& 
   }
 }
 
-// For ever, as a server that is restarted comes back.
+// For ever, as a server that is restarted comes back; but the first connection must succeed.
 Result<int> follow(const Globals& globals, Client& client, EventsRequest request) {
-  bool connected = false;
+  auto reader = client.events(request);
+  if (!reader) return fail(std::move(reader).error());
   auto pause = kFirstPause;
   while (true) {
-    std::string before = request.since;
-    auto read = read_events(globals, client, request);
-    if (!read && !may_pass(read.error())) return fail(std::move(read).error());
-    if (request.since != before) {
-      connected = true;
+    if (reader) {
+      auto printed = print_events(globals, std::move(*reader), request);
+      if (!printed && !may_pass(printed.error())) return fail(std::move(printed).error());
       pause = kFirstPause;
+    } else if (!may_pass(reader.error())) {
+      return fail(std::move(reader).error());
     }
-    if (!read && !connected) return fail(std::move(read).error());
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, kLongestPause);
+    reader = client.events(request);
   }
 }
 
@@ -84,7 +85,8 @@ Command events_command() {
   command.run = [request](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
       if (request->follow) return follow(globals, client, *request);
-      ATOLL_TRY(read_events(globals, client, *request));
+      ATOLL_ASSIGN(EventReader reader, client.events(*request));
+      ATOLL_TRY(print_events(globals, std::move(reader), *request));
       return 0;
     });
   };
