@@ -13,10 +13,12 @@ int run(int argc, char** argv) {
   Globals globals;
   bool version = false;
   Command root = all_commands();
-  root.options = {{"--json", "", "print JSON", &globals.json},
-                  {"-q,--quiet", "", "print only names, no progress", &globals.quiet},
-                  {"--url", "URL", "the server: http://host:port or unix:/path", &globals.url},
-                  {"--version", "", "print the version", &version}};
+  root.options = {
+      {"--json", "", "print JSON", &globals.json},
+      {"-q,--quiet", "", "print only names, no progress", &globals.quiet},
+      {"--url", "URL", "the server: https://host:port, http://... or unix:/path", &globals.url},
+      {"--tenant", "NAME", "act for this tenant (administrators)", &globals.tenant},
+      {"--version", "", "print the version", &version}};
   root.run = [&](const Globals& given) {
     if (version) return version_command().run(given);
     print_out(help_text(root, {&root}));

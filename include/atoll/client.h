@@ -9,7 +9,7 @@
 // this side of the connection.
 //
 // Threads: a Client may be shared between threads; each call has a connection to itself. What it
-// hands out (Attachment, OutputReader, LogReader, WatchReader) belongs to one thread at a time and
+// hands out (Attachment, OutputReader, LogReader, ...) belongs to one thread at a time and
 // may outlive the Client.
 #pragma once
 
@@ -114,6 +114,24 @@ class WatchReader {
   std::unique_ptr<State> state_;
 };
 
+// What happens to sandboxes.
+class EventReader {
+ public:
+  struct State;
+  explicit EventReader(std::unique_ptr<State> state);
+  EventReader(EventReader&&) noexcept;
+  EventReader& operator=(EventReader&&) noexcept;
+  ~EventReader();
+
+  // None at the end, which is that of the server where it follows.
+  Result<std::optional<SandboxEvent>> next();
+  // Where to go on after a broken connection; empty: nothing has come yet.
+  const std::string& position() const;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
 class Client {
  public:
   // Checks the options; the first call connects.
@@ -134,7 +152,23 @@ class Client {
   Result<Sandbox> pause(std::string_view sandbox);
   Result<Sandbox> unpause(std::string_view sandbox);
   Result<Sandbox> update(std::string_view sandbox, const UpdateRequest& request);
-  Result<Usage> usage(std::string_view sandbox);
+  // Zero waits for ever; else fails with Timeout. InvalidState where it has failed.
+  Result<Sandbox> wait_for(std::string_view sandbox, std::string_view status,
+                           std::chrono::milliseconds timeout = std::chrono::milliseconds(0));
+  Result<SandboxUsage> usage(std::string_view sandbox);
+  Result<EventReader> events(const EventsRequest& request = EventsRequest());
+
+  // ---- keys (for administrators), secrets, tokens, usage
+  Result<Identity> whoami();
+  Result<CreatedKey> create_key(const CreateKeyRequest& request);
+  Result<std::vector<KeyInfo>> keys();
+  Result<void> remove_key(std::string_view id);
+  // Makes it or replaces its value, which no answer ever holds.
+  Result<SecretInfo> set_secret(std::string_view name, std::string_view value);
+  Result<std::vector<SecretInfo>> secrets();
+  Result<void> remove_secret(std::string_view name);
+  Result<Token> create_token(std::string_view sandbox, const TokenRequest& request);
+  Result<AccountUsage> account_usage();
 
   // ---- the server
   Result<std::vector<TemplateInfo>> templates();

@@ -14,13 +14,15 @@
 namespace atl {
 
 struct ClientOptions {
-  std::string url;  // "unix:/path" or "http://host:port"
+  std::string url;  // "unix:/path", "http://host:port" or "https://host:port"
   std::string api_key;
+  std::string tenant;  // for whom an administrator acts; empty: for all
   std::chrono::milliseconds connect_timeout{10'000};
   // The longest silence of a server that has been asked something; commands may take for ever.
   std::chrono::milliseconds io_timeout{60'000};
 
-  // ATOLL_URL, else the socket ATOLL_SOCKET, else /run/atoll/atoll.sock; ATOLL_API_KEY.
+  // ATOLL_URL, else the socket ATOLL_SOCKET, else /run/atoll/atoll.sock; ATOLL_API_KEY;
+  // ATOLL_TENANT.
   static ClientOptions from_environment();
 };
 
@@ -44,6 +46,8 @@ struct Sandbox {
   std::string name;
   std::string status;  // "running", "paused", "stopped", "failed"
   std::string reason;  // why it ended
+  std::string cause;   // the same in one word: "request", "idle", "lifetime"
+  std::string tenant;
   std::string template_name;
   std::string profile;
   std::string user;
@@ -60,6 +64,14 @@ struct Sandbox {
   std::string json;  // as the server sent it
 };
 
+// What a new sandbox finds in /workspace.
+struct GitSource {
+  std::string url = {};
+  std::string ref = {};    // empty: the repository's default branch
+  uint32_t depth = 0;      // 0: all of the history
+  std::string token = {};  // of a private repository; forgotten after the clone
+};
+
 struct CreateRequest {
   std::string name = {};
   std::string template_name = {};  // empty: the server's default, in every field
@@ -69,8 +81,12 @@ struct CreateRequest {
   std::string user = {};
   std::optional<std::chrono::seconds> max_lifetime = {};  // 0: never ends of itself
   std::optional<std::chrono::seconds> idle_timeout = {};
-  bool ephemeral = false;  // its files need not survive a crash of the host
+  std::optional<std::chrono::seconds> delete_after_stopped = {};  // 0: never
+  bool auto_resume = true;  // the next use starts it again after an idle stop
+  bool ephemeral = false;   // its files need not survive a crash of the host
   bool allow_pool = true;
+  std::vector<std::string> secrets = {};  // names; they become variables of its commands
+  GitSource git = {};
   std::map<std::string, std::string> metadata = {};
   std::string idempotency_key = {};  // the same key gives the same sandbox
 };
@@ -86,6 +102,7 @@ struct UpdateRequest {
   Limits limits = {};
   std::optional<std::chrono::seconds> max_lifetime = {};
   std::optional<std::chrono::seconds> idle_timeout = {};
+  std::optional<std::chrono::seconds> delete_after_stopped = {};
   std::optional<std::map<std::string, std::string>> metadata = {};
 };
 
@@ -102,6 +119,121 @@ struct SystemInfo {
   uint64_t sandboxes = 0;
   std::map<std::string, uint64_t> pool;  // ready sandboxes by template
   std::string json;                      // as the server sent it
+};
+
+// ---- keys, secrets, tokens
+
+// Who the server takes the caller for.
+struct Identity {
+  std::string actor;  // "uid:0", "key:..."
+  std::string tenant;
+  std::string role;          // "admin", "member", "read-only"
+  bool all_tenants = false;  // sees what belongs to any
+  std::string json;          // as the server sent it
+};
+
+// Together, of all sandboxes that a key has made and that are not deleted. 0: no limit.
+struct KeyQuota {
+  uint32_t sandboxes = 0;
+  uint32_t cpu_millis = 0;
+  uint64_t memory_bytes = 0;  // goes as whole MiB
+  uint64_t disk_bytes = 0;    // goes as whole GiB
+};
+
+struct KeyInfo {
+  std::string id;
+  std::string tenant;
+  std::string name;
+  std::string role;
+  KeyQuota quota;
+  KeyQuota used;
+  uint64_t rate_per_second = 0;  // 0: no limit
+  std::string created_at;
+  std::string expires_at;  // empty: never
+  std::string json;        // as the server sent it
+};
+
+struct CreateKeyRequest {
+  std::string name = {};
+  std::string tenant = {};  // empty: the caller's
+  std::string role = {};    // empty: "member"
+  KeyQuota quota = {};
+  uint32_t rate_per_second = 0;
+  std::optional<std::chrono::seconds> lifetime = {};
+};
+
+struct CreatedKey {
+  KeyInfo info;      // its `json` has the key too
+  std::string text;  // the key itself, which the server does not know any more
+};
+
+struct SecretInfo {
+  std::string name;
+  std::string created_at;
+  std::string updated_at;
+  std::string json;  // as the server sent it
+};
+
+struct TokenRequest {
+  std::string scope = {};    // "read-only", "project" or "session"
+  std::string session = {};  // of the scope "session": the terminal's id
+  std::optional<std::chrono::minutes> lifetime = {};
+};
+
+struct Token {
+  std::string text;
+  std::string scope;
+  std::string expires_at;
+  std::string json;  // as the server sent it
+};
+
+// ---- events and usage
+
+struct SandboxEvent {
+  std::string id;    // what EventsRequest::since takes
+  std::string type;  // "sandbox.stopped"
+  std::string at;
+  std::string sandbox_id;
+  std::string sandbox_name;
+  std::string reason;  // or what the event has to say instead
+  std::string json;    // the event's data, as the server sent it
+};
+
+struct EventsRequest {
+  std::string sandbox = {};  // empty: all that the caller may see
+  bool follow = false;       // else those that are known, and the end
+  // Only those after this one. None: all that are known or, of all sandboxes and with `follow`,
+  // those from now on.
+  std::string since = {};
+};
+
+// What has been used so far.
+struct Metered {
+  double cpu_seconds = 0;
+  double running_seconds = 0;
+  double memory_gb_seconds = 0;  // of the limit, while it ran
+};
+
+struct SandboxUsage {
+  Metered metered;
+  std::optional<Usage> present;  // none while it does not run
+  std::string json;              // as the server sent it
+};
+
+struct KeyUsage {
+  std::string tenant;
+  std::string key_id;  // empty: made without a key, on the server's socket
+  uint64_t active_sandboxes = 0;
+  uint64_t total_sandboxes = 0;
+  Metered metered;
+};
+
+struct AccountUsage {
+  std::vector<KeyUsage> keys;
+  uint64_t active_sandboxes = 0;
+  uint64_t total_sandboxes = 0;
+  Metered metered;
+  std::string json;  // as the server sent it
 };
 
 // ---- commands

@@ -52,12 +52,17 @@ struct Filter {
 struct Position {
   int64_t seq = 0;
   bool follow = true;
+  bool fresh = false;  // the client does not know it yet
 };
 
 Task<Result<void>> stream(sandbox::EventLog& log, Filter filter, Position position,
                           http::ResponseWriter& writer) {
   http::EventStream out(writer);
   ATOLL_CO_TRY(co_await out.start());
+  // A heartbeat's id is where to go on, also for a client that has not heard of anything yet.
+  if (position.fresh) {
+    ATOLL_CO_TRY(co_await out.send("heartbeat", "{}", std::to_string(position.seq)));
+  }
   auto listener = std::make_shared<sandbox::Listener>(log);
   writer.on_closed([listener] { listener->wake(); });
   while (!writer.peer_closed()) {
@@ -72,7 +77,7 @@ Task<Result<void>> stream(sandbox::EventLog& log, Filter filter, Position positi
     bool more = co_await listener->wait(position.seq, kHeartbeat);
     if (log.stopped()) co_return co_await out.finish();
     if (more || writer.peer_closed()) continue;
-    ATOLL_CO_TRY(co_await out.send("heartbeat", "{}"));
+    ATOLL_CO_TRY(co_await out.send("heartbeat", "{}", std::to_string(position.seq)));
   }
   co_return Result<void>();
 }
@@ -101,7 +106,7 @@ Task<Result<void>> of_all(Context& context, http::Request& request, http::Respon
   int64_t from = after.value_or(follow ? context.manager.events().newest() : 0);
   Filter filter{.caller = context.who.caller, .sandbox = {}};
   co_return co_await stream(context.manager.events(), std::move(filter),
-                            {.seq = from, .follow = follow}, writer);
+                            {.seq = from, .follow = follow, .fresh = follow && !after}, writer);
 }
 
 }  // namespace

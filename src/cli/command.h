@@ -17,6 +17,7 @@ struct Globals {
   bool json = false;
   bool quiet = false;
   std::string url;
+  std::string tenant;
 };
 
 // Reads one value; its error becomes "--flag: ...". For options that repeat it is called for each.
@@ -99,6 +100,12 @@ Command unpause_command();
 Command update_command();
 Command usage_command();
 Command rm_command();
+Command events_command();
+Command token_command();
+Command key_command();
+Command secret_command();
+Command whoami_command();
+Command audit_command();
 Command template_command();
 Command doctor_command();
 Command system_command();

@@ -63,6 +63,11 @@ Option idle_flag(std::optional<std::chrono::seconds>& into) {
   return seconds_flag("--idle-timeout", "stop it when unused for so long (default: never)", into);
 }
 
+Option delete_after_flag(std::optional<std::chrono::seconds>& into) {
+  return seconds_flag("--delete-after", "delete it when stopped for so long (default: never)",
+                      into);
+}
+
 Option metadata_flag(std::map<std::string, std::string>& metadata) {
   ReadValue read = [&metadata](const std::string& text) -> Result<void> {
     ATOLL_ASSIGN(auto pair, parse_assignment(text));
@@ -89,6 +94,7 @@ Command create_command() {
   struct State {
     CreateRequest request;
     bool no_pool = false;
+    bool no_auto_resume = false;
   };
   auto state = std::make_shared<State>();
   CreateRequest& request = state->request;
@@ -98,7 +104,8 @@ Command create_command() {
   command.examples = {
       "atoll create --name web --cpu 1 --memory 512m --disk 2g --env A=1 --timeout 1h",
       "id=$(atoll create --template base)",
-      "atoll create --profile strict --user nobody --idle-timeout 10m"};
+      "atoll create --profile strict --user nobody --idle-timeout 10m --delete-after 7d",
+      "atoll create --git https://github.com/you/app --git-depth 1 --secret NPM_TOKEN"};
   command.options = {{"--name", "NAME", "to call it by (default: only an id)", &request.name},
                      template_flag(request.template_name)};
   for (Option& option : limit_flags(request.limits)) command.options.push_back(std::move(option));
@@ -106,6 +113,19 @@ Command create_command() {
   command.options.push_back(env_flag(request.env));
   command.options.push_back(lifetime_flag(request.max_lifetime));
   command.options.push_back(idle_flag(request.idle_timeout));
+  command.options.push_back({"--no-auto-resume", "",
+                             "after an idle stop, wait for 'atoll start' and not for any use",
+                             &state->no_auto_resume});
+  command.options.push_back(delete_after_flag(request.delete_after_stopped));
+  command.options.push_back({"--secret", "NAME",
+                             "a secret that its commands get as a variable (repeatable)",
+                             &request.secrets});
+  command.options.push_back(
+      {"--git", "URL", "clone this repository into /workspace", &request.git.url});
+  command.options.push_back(
+      {"--git-ref", "REF", "a branch, tag or commit of it", &request.git.ref});
+  command.options.push_back(
+      {"--git-depth", "N", "only so many commits of it (default: all)", &request.git.depth});
   command.options.push_back(profile_flag(request.profile));
   command.options.push_back({"-u,--user", "USER",
                              "who its commands run as (default: root, of the sandbox only)",
@@ -119,7 +139,12 @@ Command create_command() {
   command.options.push_back({"--key", "KEY", "made once: the same key gives the same sandbox again",
                              &request.idempotency_key});
   command.run = [state](const Globals& globals) {
+    const GitSource& git = state->request.git;
+    if (git.url.empty() && (!git.ref.empty() || git.depth != 0)) {
+      return report_usage("--git-ref and --git-depth need --git URL");
+    }
     state->request.allow_pool = !state->no_pool;
+    state->request.auto_resume = !state->no_auto_resume;
     return with_client(globals, [&](Client& client) {
       return print_sandbox(globals, client.create(state->request));
     });

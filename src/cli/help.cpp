@@ -99,7 +99,8 @@ std::string help_text(const Command& root, const std::vector<const Command*>& pa
     help.paragraph(
         "\nThey need a server: 'sudo atoll serve' runs one, 'atoll doctor' checks the host.");
     help.paragraph("'atoll COMMAND --help' says more about one command, with examples.");
-    help.paragraph("ATOLL_URL or ATOLL_SOCKET say where the server is, ATOLL_API_KEY who you are.");
+    help.paragraph("ATOLL_URL or ATOLL_SOCKET say where the server is, ATOLL_API_KEY who you are,");
+    help.paragraph("ATOLL_TENANT for whom you act.");
   }
   return help.take();
 }

@@ -102,16 +102,6 @@ std::string to_json(const SearchMatch& match) {
       .take();
 }
 
-std::string to_json(const Usage& usage) {
-  return JsonObject()
-      .number("memoryBytes", static_cast<int64_t>(usage.memory_bytes))
-      .number("memoryPeakBytes", static_cast<int64_t>(usage.memory_peak_bytes))
-      .number("cpuMicroseconds", static_cast<int64_t>(usage.cpu_us))
-      .number("processes", usage.pids)
-      .number("oomKills", static_cast<int64_t>(usage.oom_kills))
-      .take();
-}
-
 std::string to_json(const TemplateInfo& info) {
   return JsonObject()
       .text("name", info.name)

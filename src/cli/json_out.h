@@ -27,7 +27,6 @@ std::string to_json(const ProcessInfo& process);
 std::string to_json(const FileEntry& entry);
 std::string to_json(const FileEvent& event);
 std::string to_json(const SearchMatch& match);
-std::string to_json(const Usage& usage);
 std::string to_json(const TemplateInfo& info);
 std::string to_json(const std::vector<std::string>& texts);
 
@@ -37,6 +36,17 @@ std::string to_json_array(const std::vector<T>& items) {
   for (const T& item : items) {
     if (out.size() > 1) out.push_back(',');
     out += to_json(item);
+  }
+  return out + "]";
+}
+
+// Of things that keep the server's own JSON.
+template <class T>
+std::string join_json(const std::vector<T>& items) {
+  std::string out = "[";
+  for (const T& item : items) {
+    if (out.size() > 1) out.push_back(',');
+    out += item.json;
   }
   return out + "]";
 }

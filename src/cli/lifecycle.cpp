@@ -7,8 +7,6 @@
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/sandbox_options.h"
-#include "cli/table.h"
-#include "cli/units.h"
 
 namespace atl::cli {
 namespace {
@@ -45,19 +43,6 @@ Command change_command(std::string name, std::string summary, std::vector<std::s
     });
   };
   return command;
-}
-
-void print_usage(const Usage& usage) {
-  Table table({{"MEMORY", Column::Kind::Right},
-               {"PEAK", Column::Kind::Right},
-               {"CPU TIME", Column::Kind::Right},
-               {"PROCESSES", Column::Kind::Right},
-               {"OOM KILLS", Column::Kind::Right}});
-  table.add(
-      {Cell(format_size(usage.memory_bytes)), Cell(format_size(usage.memory_peak_bytes)),
-       Cell(format_cpu(usage.cpu_us)), Cell(std::to_string(usage.pids)),
-       Cell(std::to_string(usage.oom_kills), usage.oom_kills == 0 ? Colour::None : Colour::Red)});
-  table.print();
 }
 
 }  // namespace
@@ -123,38 +108,19 @@ Command update_command() {
   command.options = limit_flags(state->request.limits);
   command.options.push_back(lifetime_flag(state->request.max_lifetime));
   command.options.push_back(idle_flag(state->request.idle_timeout));
+  command.options.push_back(delete_after_flag(state->request.delete_after_stopped));
   command.options.push_back(metadata_flag(state->metadata));
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
   command.run = [state](const Globals& globals) {
     if (!state->metadata.empty()) state->request.metadata = state->metadata;
     const UpdateRequest& request = state->request;
     if (request.limits == Limits() && !request.max_lifetime && !request.idle_timeout &&
-        !request.metadata) {
+        !request.delete_after_stopped && !request.metadata) {
       return report_usage("nothing to change (say what, such as: atoll update " + state->sandbox +
                           " --memory 1g)");
     }
     return with_client(globals, [&](Client& client) {
       return print_sandbox(globals, client.update(state->sandbox, state->request));
-    });
-  };
-  return command;
-}
-
-Command usage_command() {
-  auto sandbox = std::make_shared<std::string>();
-  Command command;
-  command.name = "usage";
-  command.summary = "Show what a sandbox uses now";
-  command.examples = {"atoll usage web", "atoll usage web --json"};
-  command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
-  command.run = [sandbox](const Globals& globals) {
-    return with_client(globals, [&](Client& client) -> Result<int> {
-      ATOLL_ASSIGN(Usage usage, client.usage(*sandbox));
-      if (globals.json)
-        print_json(to_json(usage));
-      else
-        print_usage(usage);
-      return 0;
     });
   };
   return command;

@@ -53,15 +53,6 @@ void print_table(const std::vector<Sandbox>& sandboxes) {
   table.print();
 }
 
-std::string to_json(const std::vector<Sandbox>& sandboxes) {
-  std::string json = "[";
-  for (const Sandbox& sandbox : sandboxes) {
-    if (json.size() > 1) json.push_back(',');
-    json += sandbox.json;
-  }
-  return json + "]";
-}
-
 std::string joined(const std::vector<std::string>& texts) {
   std::string all;
   for (const std::string& text : texts) all += (all.empty() ? "" : ", ") + text;
@@ -83,6 +74,7 @@ void print_details(const Sandbox& sandbox) {
   line("Id", sandbox.id);
   line("Status", sandbox.status, status_colour(sandbox.status));
   line("Reason", sandbox.reason);
+  line("Tenant", sandbox.tenant);
   line("Template", sandbox.template_name);
   line("Profile", sandbox.profile);
   line("User", sandbox.user);
@@ -125,7 +117,7 @@ Command ls_command() {
     return with_client(globals, [&](Client& client) -> Result<int> {
       ATOLL_ASSIGN(auto sandboxes, client.list(state->request));
       if (globals.json)
-        print_json(to_json(sandboxes));
+        print_json(join_json(sandboxes));
       else if (!globals.quiet)
         print_table(sandboxes);
       else

@@ -38,14 +38,23 @@ std::string explain_connection(const Error& error, std::string_view url) {
   }
 }
 
+// Whether the server refused the caller, not the sandbox a path.
+bool about_key(const Error& error) {
+  return contains(error.message(), "key") || contains(error.message(), "administrator") ||
+         contains(error.message(), "token");
+}
+
 // What a person can do about an answer of the server's; empty where the message says it all.
 std::string_view advice(const Error& error) {
   switch (error.code()) {
     case ErrorCode::Unauthenticated:
       return "set ATOLL_API_KEY to the key in DATA/api-key, by default /var/lib/atoll/api-key";
     case ErrorCode::PermissionDenied:
-      return "check the owner and mode of the path, or use --user root";
+      return about_key(error) ? "'atoll whoami' shows who you are"
+                              : "check the owner and mode of the path, or use --user root";
     case ErrorCode::NotFound:
+      if (contains(error.message(), "API key")) return "'atoll key ls' lists the keys";
+      if (contains(error.message(), "secret")) return "'atoll secret set' sets it";
       if (contains(error.message(), "sandbox")) return "'atoll ls' lists the sandboxes";
       if (contains(error.message(), "process")) return "'atoll ps SANDBOX' lists the processes";
       return "check the path";
@@ -97,6 +106,24 @@ constexpr Translation kFlags[] = {
     {"env", "--env"},
     {"metadata", "--label"},
     {"idempotencyKey", "--key"},
+    {"deleteAfterStoppedSeconds", "--delete-after"},
+    {"secrets", "--secret"},
+    {"git.url", "--git"},
+    {"git.ref", "--git-ref"},
+    {"git.depth", "--git-depth"},
+    {"role", "--role"},
+    {"ratePerSecond", "--rate"},
+    {"expiresInSeconds", "--expires"},
+    {"quota.sandboxes", "--max-sandboxes"},
+    {"quota.cpuCores", "--max-cpu"},
+    {"quota.memoryMB", "--max-memory"},
+    {"quota.diskGB", "--max-disk"},
+    {"tenant", "--tenant"},
+    {"Atoll-Tenant", "--tenant"},
+    {"scope", "--scope"},
+    {"sessionId", "--session"},
+    {"ttlMinutes", "--ttl"},
+    {"lastEventId", "--since"},
 };
 // The server's advice, in verbs.
 constexpr Translation kAdvice[] = {
@@ -193,6 +220,7 @@ int report_start(const Error& error, const std::string& command, std::string_vie
 Result<Client> make_client(const Globals& globals) {
   ClientOptions options = ClientOptions::from_environment();
   if (!globals.url.empty()) options.url = globals.url;
+  if (!globals.tenant.empty()) options.tenant = globals.tenant;
   if (options.api_key.empty() && !is_socket(options.url)) options.api_key = local_key(options.url);
   return Client::connect(std::move(options));
 }

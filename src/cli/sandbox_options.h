@@ -16,6 +16,8 @@ Option template_flag(std::string& name);
 // --timeout and --idle-timeout, in whole seconds; "never" is 0.
 Option lifetime_flag(std::optional<std::chrono::seconds>& into);
 Option idle_flag(std::optional<std::chrono::seconds>& into);
+// --delete-after, of a sandbox that is stopped.
+Option delete_after_flag(std::optional<std::chrono::seconds>& into);
 Option metadata_flag(std::map<std::string, std::string>& metadata);
 
 // A sandbox as JSON or, for people, its name or id.

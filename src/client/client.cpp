@@ -59,6 +59,14 @@ void put_seconds(json::object& object, std::string_view name,
   if (time) object[name] = static_cast<int64_t>(time->count());
 }
 
+json::object to_json(const GitSource& git) {
+  json::object object{{"url", git.url}};
+  put_text(object, "ref", git.ref);
+  if (git.depth != 0) object["depth"] = static_cast<int64_t>(git.depth);
+  if (!git.token.empty()) object["auth"] = json::object{{"token", git.token}};
+  return object;
+}
+
 std::string to_body(const CreateRequest& request) {
   json::object body;
   put_text(body, "name", request.name);
@@ -72,6 +80,12 @@ std::string to_body(const CreateRequest& request) {
   if (!resources.empty()) body["resources"] = std::move(resources);
   put_seconds(body, "maxLifetimeSeconds", request.max_lifetime);
   put_seconds(body, "idleTimeoutSeconds", request.idle_timeout);
+  put_seconds(body, "deleteAfterStoppedSeconds", request.delete_after_stopped);
+  if (!request.auto_resume) body["autoResume"] = false;
+  if (!request.secrets.empty()) {
+    body["secrets"] = json::array(request.secrets.begin(), request.secrets.end());
+  }
+  if (!request.git.url.empty()) body["git"] = to_json(request.git);
   if (request.ephemeral) body["ephemeral"] = true;
   if (!request.allow_pool) body["pool"] = false;
   return json::serialize(body);
@@ -83,6 +97,7 @@ std::string to_body(const UpdateRequest& request) {
   if (!resources.empty()) body["resources"] = std::move(resources);
   put_seconds(body, "maxLifetimeSeconds", request.max_lifetime);
   put_seconds(body, "idleTimeoutSeconds", request.idle_timeout);
+  put_seconds(body, "deleteAfterStoppedSeconds", request.delete_after_stopped);
   if (request.metadata) body["metadata"] = to_json(*request.metadata);
   return json::serialize(body);
 }
@@ -124,6 +139,7 @@ ClientOptions ClientOptions::from_environment() {
     options.url = "unix:" + (socket.empty() ? "/run/atoll/atoll.sock" : socket);
   }
   options.api_key = environment("ATOLL_API_KEY");
+  options.tenant = environment("ATOLL_TENANT");
   return options;
 }
 
@@ -170,12 +186,16 @@ Result<Client> Client::connect(ClientOptions options) {
   if (!http::is_field_value(options.api_key)) {
     return fail(ErrorCode::InvalidArgument, "the API key holds characters that no key has");
   }
+  if (!http::is_field_value(options.tenant)) {
+    return fail(ErrorCode::InvalidArgument, "the tenant's name holds characters that none has");
+  }
   ATOLL_ASSIGN(http::Client quick, http::Client::create(options.url, quick_options));
   ATOLL_ASSIGN(http::Client patient, http::Client::create(options.url, patient_options));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(quick), std::move(patient));
   if (!impl->options.api_key.empty()) {
     impl->headers.set("Authorization", "Bearer " + impl->options.api_key);
   }
+  if (!impl->options.tenant.empty()) impl->headers.set("Atoll-Tenant", impl->options.tenant);
   return Client(std::move(impl));
 }
 
@@ -230,13 +250,6 @@ Result<Sandbox> Client::unpause(std::string_view sandbox) {
 Result<Sandbox> Client::update(std::string_view sandbox, const UpdateRequest& request) {
   return sandbox_from(
       impl_->call(impl_->quick, "PATCH", sandbox_target(sandbox), to_body(request)));
-}
-
-Result<Usage> Client::usage(std::string_view sandbox) {
-  ATOLL_ASSIGN(std::string answer,
-               impl_->call(impl_->quick, "GET", sandbox_target(sandbox, "/usage"), {}));
-  ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  return client::to_usage(client::unwrap(value));
 }
 
 Result<std::vector<TemplateInfo>> Client::templates() {

@@ -29,6 +29,7 @@ struct Seen {
   std::string target;
   std::string body;
   std::string authorization;
+  std::string tenant;
 };
 
 class ClientTest : public ::testing::Test {
@@ -39,6 +40,7 @@ class ClientTest : public ::testing::Test {
     ClientOptions options;
     options.url = server_.endpoint();
     options.api_key = "secret";
+    options.tenant = "acme";
     return std::move(*Client::connect(options));
   }
   std::string body() {
@@ -63,6 +65,7 @@ class ClientTest : public ::testing::Test {
                    seen.target = request.target;
                    seen.body = all.value_or("");
                    seen.authorization = request.headers.get("authorization").value_or("");
+                   seen.tenant = request.headers.get("atoll-tenant").value_or("");
                    if (request.method == "PUT") stored = seen.body;
                  }
                  co_await writer.send(Response::json(text == "STORED" ? stored : text, status));
@@ -98,6 +101,18 @@ class ClientTest : public ::testing::Test {
     co_await events.finish();
   }
 
+  static Task<void> sandbox_events(Request& request, ResponseWriter& writer) {
+    http::EventStream events(writer);
+    co_await events.start();
+    if (!request.headers.get("last-event-id")) {
+      co_await events.send("heartbeat", "{}", "4");
+      co_await events.send("sandbox.stopped",
+                           R"({"at":"t","sandboxId":"sandbox-1","name":"web","reason":"why"})",
+                           "5");
+    }
+    co_await events.finish();
+  }
+
   static Task<void> watch(Request&, ResponseWriter& writer) {
     http::EventStream events(writer);
     co_await events.start();
@@ -130,6 +145,16 @@ class ClientTest : public ::testing::Test {
     answer(router, "GET", runtime + "/fs/download/{path...}", "STORED");
     answer(router, "PUT", runtime + "/fs/upload-dir/{path...}", R"({"success":true})");
     answer(router, "GET", runtime + "/fs/download-dir/{path...}", "STORED");
+    answer(router, "GET", "/v1/sandboxes/{id}/wait", kSandbox);
+    answer(router, "GET", "/v1/sandboxes/{id}/usage", R"({"cpuSeconds":1.5,"memoryGBSeconds":2})");
+    answer(router, "GET", "/v1/usage",
+           R"({"activeSandboxes":1,"cpuSeconds":2,"keys":[{"tenant":"acme","keyId":null}]})");
+    answer(router, "POST", "/v1/sandboxes/{id}/tokens", R"({"token":"a.b.c","scope":"session"})",
+           201);
+    answer(router, "POST", "/v1/keys",
+           R"({"id":"k1","tenant":"acme","quota":{"cpuCores":1.5},"key":"atoll_x"})", 201);
+    answer(router, "PUT", "/v1/secrets/{name}", R"({"name":"TOKEN"})");
+    router.add("GET", "/v1/events", sandbox_events);
     router.add("GET", runtime + "/process/{pid}/attach", attach);
     router.add("GET", runtime + "/process/{pid}/logs", logs);
     router.add("GET", runtime + "/fs/watch/{path...}", watch);
@@ -175,6 +200,7 @@ TEST_F(ClientTest, ListPassesItsFilters) {
   EXPECT_EQ(target(), "/v1/sandboxes?status=running&limit=5");
   std::lock_guard lock(seen_.mutex);
   EXPECT_EQ(seen_.authorization, "Bearer secret");
+  EXPECT_EQ(seen_.tenant, "acme");
 }
 
 TEST_F(ClientTest, TheServersErrorArrivesWhole) {
@@ -234,6 +260,75 @@ TEST_F(ClientTest, LogsAndWatchAreEvents) {
   EXPECT_FALSE(watcher->next()->has_value());
 }
 
+TEST_F(ClientTest, CreateNamesSecretsAndARepository) {
+  CreateRequest request;
+  request.secrets = {"TOKEN"};
+  request.git = {.url = "https://h/r", .ref = "main", .depth = 1};
+  request.delete_after_stopped = std::chrono::hours(1);
+  request.auto_resume = false;
+  ASSERT_TRUE(client().create(request));
+  EXPECT_EQ(body(), R"({"deleteAfterStoppedSeconds":3600,"autoResume":false,"secrets":["TOKEN"],)"
+                    R"("git":{"url":"https://h/r","ref":"main","depth":1}})");
+}
+
+TEST_F(ClientTest, KeysSecretsAndTokensAreMade) {
+  CreateKeyRequest request;
+  request.name = "ci";
+  request.quota = {.sandboxes = 2, .memory_bytes = 1 << 20, .disk_bytes = 1};
+  request.lifetime = std::chrono::seconds(60);
+  auto key = client().create_key(request);
+  ASSERT_TRUE(key) << key.error().message();
+  EXPECT_EQ(body(), R"({"name":"ci","quota":{"sandboxes":2,"memoryMB":1,"diskGB":1},)"
+                    R"("expiresInSeconds":60})");
+  EXPECT_EQ(key->text, "atoll_x");
+  EXPECT_EQ(key->info.quota.cpu_millis, 1500u);
+
+  auto secret = client().set_secret("a/b", "x\ny");
+  ASSERT_TRUE(secret);
+  EXPECT_EQ(target(), "/v1/secrets/a%2Fb");
+  EXPECT_EQ(body(), R"({"value":"x\ny"})");
+
+  auto token = client().create_token("web", {.scope = "session", .session = "s"});
+  ASSERT_TRUE(token);
+  EXPECT_EQ(body(), R"({"scope":"session","sessionId":"s"})");
+  EXPECT_EQ(token->text, "a.b.c");
+}
+
+TEST_F(ClientTest, UsageOfAStoppedSandboxHasNoPresent) {
+  auto usage = client().usage("web");
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->metered.cpu_seconds, 1.5);
+  EXPECT_EQ(usage->metered.memory_gb_seconds, 2);
+  EXPECT_FALSE(usage->present);
+  auto account = client().account_usage();
+  ASSERT_TRUE(account);
+  ASSERT_EQ(account->keys.size(), 1u);
+  EXPECT_EQ(account->keys[0].key_id, "");
+}
+
+TEST_F(ClientTest, WaitsForAState) {
+  auto sandbox = client().wait_for("web", "running", std::chrono::seconds(5));
+  ASSERT_TRUE(sandbox);
+  EXPECT_THAT(target(), HasSubstr("/v1/sandboxes/web/wait?status=running&timeoutMs="));
+}
+
+TEST_F(ClientTest, EventsKnowWhereToGoOn) {
+  Client here = client();
+  auto reader = here.events();
+  ASSERT_TRUE(reader);
+  EXPECT_EQ(reader->position(), "");
+  auto event = reader->next();
+  ASSERT_TRUE(event && *event);
+  EXPECT_EQ((*event)->type, "sandbox.stopped");
+  EXPECT_EQ((*event)->sandbox_name, "web");
+  EXPECT_EQ((*event)->reason, "why");
+  EXPECT_FALSE(reader->next()->has_value());
+  EXPECT_EQ(reader->position(), "5");
+  auto again = here.events({.since = "5"});
+  ASSERT_TRUE(again);
+  EXPECT_FALSE(again->next()->has_value());
+}
+
 TEST_F(ClientTest, PathsAreEncodedAndRelativeOnesStartAtTheWorkspace) {
   auto list = client().list_files("web", "a b/ü?");
   ASSERT_TRUE(list);
@@ -287,6 +382,9 @@ TEST(ClientOptions, ComeFromTheEnvironment) {
   setenv("ATOLL_API_KEY", "k", 1);
   EXPECT_EQ(ClientOptions::from_environment().url, "http://h:1");
   EXPECT_EQ(ClientOptions::from_environment().api_key, "k");
+  setenv("ATOLL_TENANT", "acme", 1);
+  EXPECT_EQ(ClientOptions::from_environment().tenant, "acme");
+  unsetenv("ATOLL_TENANT");
   unsetenv("ATOLL_URL");
   unsetenv("ATOLL_SOCKET");
   unsetenv("ATOLL_API_KEY");

@@ -19,13 +19,6 @@ int32_t integer_of(const json::value& object, std::string_view name, int32_t mis
   return missing;
 }
 
-double real_of(const json::value& object, std::string_view name) {
-  const json::value& found = member(object, name);
-  if (found.is_double()) return found.get_double();
-  if (found.is_int64()) return static_cast<double>(found.get_int64());
-  return found.is_uint64() ? static_cast<double>(found.get_uint64()) : 0;
-}
-
 std::vector<std::string> texts_of(const json::value& object, std::string_view name) {
   std::vector<std::string> texts;
   const json::value& found = member(object, name);
@@ -103,6 +96,13 @@ uint64_t number_of(const json::value& object, std::string_view name) {
   return found.is_double() ? static_cast<uint64_t>(std::max(found.get_double(), 0.0)) : 0;
 }
 
+double real_of(const json::value& object, std::string_view name) {
+  const json::value& found = member(object, name);
+  if (found.is_double()) return found.get_double();
+  if (found.is_int64()) return static_cast<double>(found.get_int64());
+  return found.is_uint64() ? static_cast<double>(found.get_uint64()) : 0;
+}
+
 bool flag_of(const json::value& object, std::string_view name) {
   const json::value& found = member(object, name);
   return found.is_bool() && found.get_bool();
@@ -118,6 +118,8 @@ Sandbox to_sandbox(const json::value& value) {
   sandbox.name = text_of(value, "name");
   sandbox.status = text_of(value, "status");
   sandbox.reason = text_of(value, "reason");
+  sandbox.cause = text_of(value, "cause");
+  sandbox.tenant = text_of(value, "tenant");
   sandbox.template_name = text_of(value, "template");
   sandbox.profile = text_of(value, "profile");
   sandbox.user = text_of(value, "user");

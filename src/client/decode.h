@@ -19,6 +19,7 @@ const boost::json::value& unwrap(const boost::json::value& answer);
 const boost::json::value& member(const boost::json::value& object, std::string_view name);
 std::string text_of(const boost::json::value& object, std::string_view name);
 uint64_t number_of(const boost::json::value& object, std::string_view name);
+double real_of(const boost::json::value& object, std::string_view name);
 bool flag_of(const boost::json::value& object, std::string_view name);
 
 Sandbox to_sandbox(const boost::json::value& value);

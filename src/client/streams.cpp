@@ -49,6 +49,20 @@ Result<std::optional<ProcessEvent>> to_event(const Message& message) {
   return event;
 }
 
+Result<std::optional<SandboxEvent>> to_sandbox_event(const http::Event& sent) {
+  ATOLL_ASSIGN(json::value value, parse_answer(sent.data));
+  SandboxEvent event;
+  event.id = sent.id;
+  event.type = sent.event;
+  event.at = text_of(value, "at");
+  event.sandbox_id = text_of(value, "sandboxId");
+  event.sandbox_name = text_of(value, "name");
+  event.reason = text_of(value, "reason");
+  if (event.reason.empty()) event.reason = text_of(value, "message");
+  event.json = sent.data;
+  return event;
+}
+
 Result<std::optional<ProcessEvent>> to_log_event(const http::Event& sent) {
   if (sent.event == "heartbeat" || sent.data.empty()) return std::optional<ProcessEvent>();
   ATOLL_ASSIGN(json::value value, parse_answer(sent.data));
@@ -171,5 +185,22 @@ Result<std::optional<FileEvent>> WatchReader::next() {
     return event;
   }
 }
+
+EventReader::EventReader(std::unique_ptr<State> state) : state_(std::move(state)) {}
+EventReader::EventReader(EventReader&&) noexcept = default;
+EventReader& EventReader::operator=(EventReader&&) noexcept = default;
+EventReader::~EventReader() = default;
+
+Result<std::optional<SandboxEvent>> EventReader::next() {
+  while (true) {
+    ATOLL_ASSIGN(std::optional<http::Event> sent, state_->response.next_event());
+    if (!sent) return std::optional<SandboxEvent>();
+    if (!sent->id.empty()) state_->position = sent->id;
+    if (sent->event == "heartbeat" || sent->data.empty()) continue;
+    return to_sandbox_event(*sent);
+  }
+}
+
+const std::string& EventReader::position() const { return state_->position; }
 
 }  // namespace atl

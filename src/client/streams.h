@@ -26,4 +26,11 @@ struct WatchReader::State {
   http::ResponseStream response;
 };
 
+struct EventReader::State {
+  State(http::ResponseStream opened, std::string from)
+      : response(std::move(opened)), position(std::move(from)) {}
+  http::ResponseStream response;
+  std::string position;
+};
+
 }  // namespace atl
