@@ -3,6 +3,7 @@
 namespace atl::account {
 
 static constexpr std::string_view kKind = "key";
+static constexpr std::string_view kBootstrapId = "000000000000";
 
 Result<void> Keys::load() {
   ATOLL_ASSIGN(auto documents, store_.load_documents(kKind));
@@ -15,7 +16,7 @@ Result<void> Keys::load() {
 }
 
 Result<void> Keys::add_bootstrap(const std::string& text) {
-  auth::ApiKey key{.id = "000000000000",
+  auth::ApiKey key{.id = std::string(kBootstrapId),
                    .tenant = "default",
                    .name = "the installation's own",
                    .role = auth::Role::Admin};
@@ -40,6 +41,10 @@ Task<Result<void>> Keys::remove(std::string tenant, std::string id) {
     if (key->id == id) found = key;
   }
   if (found == nullptr) co_return fail(ErrorCode::NotFound, "no API key '" + id + "'");
+  if (id == kBootstrapId) {  // it would be back with the next start
+    co_return fail(ErrorCode::Conflict,
+                   "this key stands in the server's file api-key; replace it there and restart");
+  }
   store::Write write;
   write.erase_documents.push_back(
       {.kind = std::string(kKind), .tenant = found->tenant, .id = id, .body = {}});

@@ -12,9 +12,7 @@ Tokens::Tokens(const auth::MasterKey& master)
 
 Result<auth::MintedToken> Tokens::refresh(std::string_view token, const std::string& sandbox,
                                           const std::string& generation, int64_t now_ms) const {
-  auto old = verify(token, now_ms);
-  // Judged as of a while ago where it has expired since.
-  if (!old) old = verify(token, now_ms - kRefreshMs);
+  auto old = auth::verify_scoped_token(token, verifying_, now_ms, kRefreshMs);
   if (!old) return fail(std::move(old).error());
   ATOLL_TRY(old->check_target(sandbox, generation));
   auth::ScopedTokenRequest request{

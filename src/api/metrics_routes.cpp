@@ -35,8 +35,8 @@ void add_sandbox_metrics(Service& service) {
   service.metrics.gauge("atoll_events_last_id", "The id of the newest event.", {}, newest);
 }
 
-void add_metrics_routes(ControlRoutes& routes, const Service& service) {
-  Access access = service.settings.public_metrics ? Access::Open : Access::Admin;
+void add_metrics_routes(ControlRoutes& routes, const ServiceSettings& settings) {
+  Access access = settings.public_metrics ? Access::Open : Access::Admin;
   routes.add(access, "GET", "/metrics", metrics);
 }
 

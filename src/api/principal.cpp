@@ -100,6 +100,7 @@ Result<Principal> scoped_token(Service& service, const http::Request& request,
 Result<void> apply_tenant(const http::Request& request, Principal& who) {
   auto tenant = request.headers.get("atoll-tenant");
   if (!tenant || *tenant == who.caller.owner.tenant) return {};
+  if (who.kind == Principal::Kind::Nobody) return {};  // asked for credentials before all else
   if (!who.is_admin()) {
     return fail(ErrorCode::PermissionDenied, "only an administrator acts for another tenant");
   }

@@ -10,6 +10,19 @@ namespace json = boost::json;
 
 static constexpr size_t kMaxText = 1u << 20;
 
+http::WebSocketOptions websocket_options() {
+  http::WebSocketOptions options;
+  options.choose_subprotocol =
+      [](const std::vector<std::string>& offered) -> std::optional<std::string> {
+    if (offered.empty()) return std::nullopt;
+    for (const std::string& one : offered) {
+      if (!one.starts_with("bearer.")) return one;
+    }
+    return offered.front();
+  };
+  return options;
+}
+
 Task<void> ProcessSocket::pump(std::unique_ptr<ProcessStream> stream) {
   stream_ = std::move(stream);
   auto self = shared_from_this();

@@ -12,6 +12,10 @@
 
 namespace atl::api {
 
+// A browser that offers subprotocols hangs up unless one is chosen: the client's own where it
+// offers one beside the bearer, else the bearer, which only its sender gets to see.
+http::WebSocketOptions websocket_options();
+
 class ProcessSocket : public std::enable_shared_from_this<ProcessSocket> {
  public:
   virtual ~ProcessSocket() = default;

@@ -2,9 +2,9 @@
 
 namespace atl::api {
 
-http::Router make_router(Service& service) {
-  http::Router router;
-  ControlRoutes control(router, service);
+std::vector<Route> route_table(const ServiceSettings& settings) {
+  std::vector<Route> table;
+  ControlRoutes control(table);
   add_system_routes(control);
   add_sandbox_routes(control);
   add_key_routes(control);
@@ -13,9 +13,9 @@ http::Router make_router(Service& service) {
   add_event_routes(control);
   add_usage_routes(control);
   add_backup_route(control);
-  add_metrics_routes(control, service);
-  add_sandbox_metrics(service);
-  RuntimeRoutes runtime(router, service);
+  add_metrics_routes(control, settings);
+  add_openapi_route(control);
+  RuntimeRoutes runtime(table);
   add_exec_routes(runtime);
   add_process_routes(runtime);
   add_stream_routes(runtime);
@@ -24,6 +24,16 @@ http::Router make_router(Service& service) {
   add_terminal_routes(runtime);
   add_git_routes(runtime);
   add_runtime_info_routes(runtime);
+  return table;
+}
+
+http::Router make_router(Service& service) {
+  http::Router router;
+  for (Route& route : route_table(service.settings)) {
+    router.add(route.method, route.pattern,
+               guarded(service, route.access, std::move(route.name), std::move(route.action)));
+  }
+  add_sandbox_metrics(service);
   return router;
 }
 

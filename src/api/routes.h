@@ -6,18 +6,29 @@
 
 namespace atl::api {
 
+// One entry of the table that the router is made from, and that docs/api/openapi.yaml describes.
+struct Route {
+  Access access = Access::Admin;
+  std::string method;
+  std::string pattern;
+  std::string name;  // in the audit log
+  Action action;
+};
+
 // Routes of the control API, as they are.
 class ControlRoutes {
  public:
-  ControlRoutes(http::Router& router, Service& service) : router_(router), service_(service) {}
+  explicit ControlRoutes(std::vector<Route>& table) : table_(table) {}
   void add(Access access, std::string_view method, std::string_view pattern, Action action) {
-    std::string name = std::string(method) + " " + std::string(pattern);
-    router_.add(method, pattern, guarded(service_, access, std::move(name), std::move(action)));
+    table_.push_back({.access = access,
+                      .method = std::string(method),
+                      .pattern = std::string(pattern),
+                      .name = std::string(method) + " " + std::string(pattern),
+                      .action = std::move(action)});
   }
 
  private:
-  http::Router& router_;
-  Service& service_;
+  std::vector<Route>& table_;
 };
 
 // Runtime routes are given relative ("/process/{pid}") and served below each base.
@@ -28,18 +39,19 @@ class RuntimeRoutes {
       "/v1/sidecar-proxy/{id}",      // with a scoped token
       "/runtime/{id}",               // connection.runtimeUrl, with its bearer
   };
-  RuntimeRoutes(http::Router& router, Service& service) : router_(router), service_(service) {}
+  explicit RuntimeRoutes(std::vector<Route>& table) : table_(table) {}
   void add(Access access, std::string_view method, std::string_view pattern, const Action& action) {
-    std::string name = std::string(method) + " " + std::string(pattern);
     for (std::string_view base : kBases) {
-      router_.add(method, std::string(base) + std::string(pattern),
-                  guarded(service_, access, name, action));
+      table_.push_back({.access = access,
+                        .method = std::string(method),
+                        .pattern = std::string(base) + std::string(pattern),
+                        .name = std::string(method) + " " + std::string(pattern),
+                        .action = action});
     }
   }
 
  private:
-  http::Router& router_;
-  Service& service_;
+  std::vector<Route>& table_;
 };
 
 void add_system_routes(ControlRoutes& routes);
@@ -51,7 +63,10 @@ void add_event_routes(ControlRoutes& routes);
 void add_usage_routes(ControlRoutes& routes);
 // Answers with an archive of what the server knows: for those who may know all of it.
 void add_backup_route(ControlRoutes& routes);
-void add_metrics_routes(ControlRoutes& routes, const Service& service);
+void add_metrics_routes(ControlRoutes& routes, const ServiceSettings& settings);
+// The description of all of them, for programs.
+void add_openapi_route(ControlRoutes& routes);
+std::string_view openapi_json();
 void add_sandbox_metrics(Service& service);
 
 void add_exec_routes(RuntimeRoutes& routes);
@@ -63,6 +78,7 @@ void add_terminal_routes(RuntimeRoutes& routes);
 void add_git_routes(RuntimeRoutes& routes);
 void add_runtime_info_routes(RuntimeRoutes& routes);
 
+std::vector<Route> route_table(const ServiceSettings& settings);
 http::Router make_router(Service& service);
 
 }  // namespace atl::api

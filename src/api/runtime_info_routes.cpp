@@ -90,7 +90,8 @@ Task<Result<void>> run_code(Context& context, http::Request& request,
   co_return co_await writer.send_json(success(std::move(data)));
 }
 
-Task<Result<void>> not_built(Context&, http::Request& request, http::ResponseWriter&) {
+Task<Result<void>> not_built(Context& context, http::Request& request, http::ResponseWriter&) {
+  ATOLL_CO_TRY(find_sandbox(context, request));
   co_return fail(ErrorCode::NotSupported, "this server does not have " + request.path + " yet");
 }
 

@@ -111,7 +111,7 @@ Result<TokenTimes> check_registered_claims(http::JsonObjectReader& claims,
       times.expires_at_s - times.issued_at_s > rules.max_lifetime_s) {
     return refuse("its lifetime is not one that is given out");
   }
-  if (rules.now_s >= times.expires_at_s) {
+  if (rules.now_s >= times.expires_at_s + rules.grace_s) {
     return fail(ErrorCode::Unauthenticated, "the token has expired");
   }
   return times;

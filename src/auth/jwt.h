@@ -27,6 +27,7 @@ struct ClaimRules {
   std::string_view audience;
   int64_t now_s = 0;
   int64_t max_lifetime_s = 0;
+  int64_t grace_s = 0;  // how long ago it may have expired
 };
 struct TokenTimes {
   int64_t issued_at_s = 0;

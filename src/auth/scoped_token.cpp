@@ -128,7 +128,8 @@ Result<MintedToken> mint_scoped_token(const SigningKey& key, const ScopedTokenRe
   return MintedToken{std::move(text), std::move(token)};
 }
 
-Result<ScopedToken> verify_scoped_token(std::string_view text, const KeySet& keys, int64_t now_ms) {
+Result<ScopedToken> verify_scoped_token(std::string_view text, const KeySet& keys, int64_t now_ms,
+                                        int64_t grace_ms) {
   ATOLL_ASSIGN(http::JsonDocument document, verify_jwt(text, keys));
   ATOLL_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader claims(*object);
@@ -136,7 +137,8 @@ Result<ScopedToken> verify_scoped_token(std::string_view text, const KeySet& key
                check_registered_claims(claims, {.issuer = kIssuer,
                                                 .audience = kAudience,
                                                 .now_s = now_ms / 1000,
-                                                .max_lifetime_s = kMaxMinutes * 60}));
+                                                .max_lifetime_s = kMaxMinutes * 60,
+                                                .grace_s = grace_ms / 1000}));
   auto token = read_claims(claims);
   if (!token) return refuse();
   token->issued_at_ms = times.issued_at_s * 1000;

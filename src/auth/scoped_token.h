@@ -48,7 +48,9 @@ struct MintedToken {
 Result<MintedToken> mint_scoped_token(const SigningKey& key, const ScopedTokenRequest& request,
                                       int64_t now_ms);
 // Unauthenticated, with "the token has expired" only for one that was good before. Whether the
-// sandbox still has this generation is for check_target().
-Result<ScopedToken> verify_scoped_token(std::string_view text, const KeySet& keys, int64_t now_ms);
+// sandbox still has this generation is for check_target(). One that expired less than `grace_ms`
+// ago passes.
+Result<ScopedToken> verify_scoped_token(std::string_view text, const KeySet& keys, int64_t now_ms,
+                                        int64_t grace_ms = 0);
 
 }  // namespace atl::auth
