@@ -166,6 +166,7 @@ int supervise(const config::Config& config, Prepared& prepared) {
       log(LogLevel::Error, "gave up after ending too often; the lines above say why");
       return 1;
     }
+    prepared.notifier.send("WATCHDOG=1");  // the new server's time begins now
     log(LogLevel::Warning, "a process has ended; starting again",
         {{"process", server_ended ? "server" : "launcher"}, {"status", std::to_string(status)}});
   }
