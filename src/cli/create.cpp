@@ -90,6 +90,16 @@ Result<int> print_sandbox(const Globals& globals, const Result<Sandbox>& sandbox
   return 0;
 }
 
+// What it finds inside.
+static std::vector<Option> content_flags(CreateRequest& request) {
+  GitSource& git = request.git;
+  return {{"--secret", "NAME", "a secret that its commands get as a variable (repeatable)",
+           &request.secrets},
+          {"--git", "URL", "clone this repository into /workspace", &git.url},
+          {"--git-ref", "REF", "a branch, tag or commit of it", &git.ref},
+          {"--git-depth", "N", "only so many commits of it (default: all)", &git.depth}};
+}
+
 Command create_command() {
   struct State {
     CreateRequest request;
@@ -117,15 +127,7 @@ Command create_command() {
                              "after an idle stop, wait for 'atoll start' and not for any use",
                              &state->no_auto_resume});
   command.options.push_back(delete_after_flag(request.delete_after_stopped));
-  command.options.push_back({"--secret", "NAME",
-                             "a secret that its commands get as a variable (repeatable)",
-                             &request.secrets});
-  command.options.push_back(
-      {"--git", "URL", "clone this repository into /workspace", &request.git.url});
-  command.options.push_back(
-      {"--git-ref", "REF", "a branch, tag or commit of it", &request.git.ref});
-  command.options.push_back(
-      {"--git-depth", "N", "only so many commits of it (default: all)", &request.git.depth});
+  for (Option& option : content_flags(request)) command.options.push_back(std::move(option));
   command.options.push_back(profile_flag(request.profile));
   command.options.push_back({"-u,--user", "USER",
                              "who its commands run as (default: root, of the sandbox only)",

@@ -68,7 +68,9 @@ Result<std::string> read_hidden(const std::string& prompt, size_t limit) {
   fmt::print(stderr, "{}", prompt);
   fflush(stderr);
   NoEcho quiet;
-  return read_until(true, limit);
+  auto line = read_until(true, limit);
+  if (!line) fmt::print(stderr, "\n");
+  return line;
 }
 
 }  // namespace atl::cli
