@@ -64,7 +64,8 @@ class Operation:
         content = self.entry.get("requestBody", {}).get("content", {})
         if "application/json" in content:
             properties = self.resolve(content["application/json"]["schema"]).get("properties", {})
-            values = {name: one["example"] for name, one in properties.items() if "example" in one}
+            known = {name: self.resolve(one) for name, one in properties.items()}
+            values = {name: one["example"] for name, one in known.items() if "example" in one}
             return json.dumps({**values, **fields}).encode(), {"Content-Type": "application/json"}
         if "multipart/form-data" in content:
             return multipart({"path": "/tmp/example"}, "file", "example", BINARY_BODIES["application/x-tar"])

@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Requests that schemathesis makes up from the server's description, against the server: no faults, and every answer is
+as described. Needs build/venv, which `./dev test --full` makes; registered only where that is there."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+import fixture
+from fixture import AtollCase
+
+PROGRAM = pathlib.Path(os.environ.get("ATOLL_SCHEMATHESIS", "schemathesis"))
+CHECKS = (
+    "no_fault,errors_have_one_shape,status_code_conformance,content_type_conformance,"
+    "response_headers_conformance,response_schema_conformance"
+)
+# Streams, long polls and the archive of everything.
+TOO_LONG = r"/events$|/wait$|/backup$"
+RUNTIME = r"/runtime/|/sidecar-proxy/"
+SECONDS = 120
+EXAMPLES = 15
+
+
+class Properties(AtollCase):
+    server_options = {"listen": "127.0.0.1:0"}
+
+    def test_control_routes(self):
+        lines = [json.loads(line) for line in fixture.read_text(self.server.log).splitlines() if '"url"' in line]
+        key = (self.server.data / "api-key").read_text().strip()
+        self.create(name="known")
+        command = [
+            PROGRAM, "run", lines[-1]["url"] + "/openapi.json", "--header", f"Authorization: Bearer {key}",
+            "--exclude-path-regex", f"{RUNTIME}|{TOO_LONG}", "--checks", CHECKS, "--phases", "examples,coverage,fuzzing",
+            "--max-examples", str(EXAMPLES), "--seed", "1", "--generation-deterministic", "--request-timeout", "20",
+            "--no-color",
+        ]  # fmt: skip
+        environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), "SCHEMATHESIS_HOOKS": "schemathesis_hooks"}
+        done = subprocess.run(
+            command, cwd=self.server.home, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("Tested: 3", done.stdout, "some thirty operations")
+        self.assertTrue(self.server.healthy())
+
+
+if __name__ == "__main__":
+    fixture.main()
