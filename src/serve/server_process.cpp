@@ -146,8 +146,33 @@ class ServerProcess {
       auto [error, signal] =
           co_await reload_signal_.async_wait(asio::as_tuple(asio::use_awaitable));
       if (error) co_return;
-      log(LogLevel::Info, "told to reload; there is nothing to read again");
+      reload_certificate();
     }
+  }
+
+  // A renewed certificate is taken for connections to come; a bad one leaves the present in place.
+  void reload_certificate() {
+    if (tls_ == nullptr) return log(LogLevel::Info, "told to reload; there is nothing to read again");
+    auto reloaded = tls_->reload();
+    if (reloaded) return log(LogLevel::Info, "the certificate was read again");
+    log(LogLevel::Error, "cannot read the certificate again; the present one stays",
+        {{"error", reloaded.error().message()}});
+  }
+
+  // The first listener is the Unix socket; TLS is for the other.
+  Result<void> listen() {
+    if (!config_.tls.certificate.empty()) {
+      http::TlsOptions options;
+      options.certificate_file = config_.tls.certificate;
+      options.key_file = config_.tls.key;
+      ATOLL_ASSIGN(tls_, http::TlsContext::create(std::move(options)));
+    }
+    bool local = true;
+    for (UniqueFd& listener : prepared_.listeners) {
+      ATOLL_TRY(server_.listen_fd(std::move(listener), local ? nullptr : tls_));
+      local = false;
+    }
+    return {};
   }
 
   // The manager's watchdog watches the thread that answers requests.
@@ -171,8 +196,7 @@ class ServerProcess {
     });
     ATOLL_CO_TRY(co_await backend_.start());
     ATOLL_CO_TRY(co_await manager_->start());
-    for (UniqueFd& listener : prepared_.listeners)
-      ATOLL_CO_TRY(server_.listen_fd(std::move(listener)));
+    ATOLL_CO_TRY(listen());
     manager_->warm_pool();
     log(LogLevel::Info, "serving",
         {{"socket", config_.run_dir + "/atoll.sock"},
@@ -198,6 +222,7 @@ class ServerProcess {
   OnlineBackup backup_;
   MetricsRegistry metrics_;
   api::Service service_;
+  std::shared_ptr<http::TlsContext> tls_;
   http::Server server_;
   asio::signal_set signals_;
   asio::signal_set reload_signal_;

@@ -102,7 +102,8 @@ Result<Endpoint> parse_endpoint(const std::string& text) {
   return endpoint;
 }
 
-Result<UniqueFd> listen_tcp(const std::string& text, std::string& base_url) {
+Result<UniqueFd> listen_tcp(const std::string& text, const std::string& scheme,
+                            std::string& base_url) {
   ATOLL_ASSIGN(Endpoint endpoint, parse_endpoint(text));
   UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fail_errno("socket");
@@ -113,7 +114,7 @@ Result<UniqueFd> listen_tcp(const std::string& text, std::string& base_url) {
   if (listen(fd.get(), 1024) != 0) return fail_errno("listen", text);
   socklen_t size = sizeof endpoint.address;
   getsockname(fd.get(), address, &size);
-  base_url = "http://" + endpoint.text + ":" + std::to_string(ntohs(endpoint.address.sin_port));
+  base_url = scheme + "://" + endpoint.text + ":" + std::to_string(ntohs(endpoint.address.sin_port));
   return fd;
 }
 
@@ -141,7 +142,8 @@ Result<Prepared> prepare(const config::Config& config) {
   ATOLL_ASSIGN(UniqueFd local, listen_unix(config.run_dir + "/atoll.sock", prepared.account));
   prepared.listeners.push_back(std::move(local));
   if (config.listen != "none") {
-    ATOLL_ASSIGN(UniqueFd tcp, listen_tcp(config.listen, prepared.base_url));
+    std::string scheme = config.tls.certificate.empty() ? "http" : "https";
+    ATOLL_ASSIGN(UniqueFd tcp, listen_tcp(config.listen, scheme, prepared.base_url));
     prepared.listeners.push_back(std::move(tcp));
   }
   if (!config.public_url.empty()) prepared.base_url = config.public_url;
