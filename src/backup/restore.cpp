@@ -140,7 +140,9 @@ class Restore {
       result_.unknown_sandboxes.push_back(name);
     }
     std::sort(result_.unknown_sandboxes.begin(), result_.unknown_sandboxes.end());
-    return {};
+    if (!aside_.valid()) return {};
+    ATOLL_TRY(sync(aside_.get(), result_.aside));
+    return sync(dir->get(), "sandboxes");
   }
 
   // The database and what belongs to it change places with the old ones at once: a server that
@@ -149,12 +151,13 @@ class Restore {
     (void)unlinkat(data_.get(), "state", AT_REMOVEDIR);  // goes where it is empty
     if (!exists_at(data_.get(), "state")) return put("state");
     ATOLL_ASSIGN(int to, aside());
-    if (syscall(SYS_renameat2, from_, "state", data_.get(), "state", RENAME_EXCHANGE) != 0) {
-      if (errno != EINVAL) return fail_errno("exchange", "state");
-      return put("state");  // a file system without
-    }
-    if (renameat(from_, "state", to, "state") != 0) return fail_errno("move aside", "state");
-    return {};
+    // By way of `aside`, so that the old one is there the moment it leaves its place.
+    if (renameat(from_, "state", to, "state") != 0) return fail_errno("move", "state");
+    if (syscall(SYS_renameat2, to, "state", data_.get(), "state", RENAME_EXCHANGE) == 0) return {};
+    if (errno != EINVAL) return fail_errno("exchange", "state");
+    // A file system that cannot: one after the other.
+    if (renameat(to, "state", from_, "state") != 0) return fail_errno("move", "state");
+    return put("state");
   }
 
   Result<void> put(const char* name) {
