@@ -19,6 +19,13 @@ Result<void> measure_latency(const BenchContext& context);
 Result<void> measure_throughput(const BenchContext& context);
 Result<void> measure_scale(const BenchContext& context);
 
+Result<void> measure_requests(const BenchContext& context);
+Result<void> measure_creates(const BenchContext& context);
+Result<void> measure_burst(const BenchContext& context);
+Result<void> measure_neighbour(const BenchContext& context);
+Result<void> measure_listeners(const BenchContext& context);
+Result<void> measure_restart(const BenchContext& context);
+
 // Where the fork probe lies in the sandbox, and the program to put there.
 inline constexpr const char* kProbePath = "/workspace/fork_probe";
 inline std::string local_probe() { return own_dir() + "/fork_probe"; }

@@ -36,19 +36,26 @@ double growth(size_t now, size_t before) {
   return static_cast<double>(now) - static_cast<double>(before);
 }
 
+struct Part {
+  const char* name;
+  Result<void> (*measure)(const BenchContext&);
+};
+#ifdef ATOLL_BENCH_SERVICE
+constexpr Part kParts[] = {{"requests", measure_requests},   {"creates", measure_creates},
+                           {"burst", measure_burst},         {"neighbour", measure_neighbour},
+                           {"listeners", measure_listeners}, {"restart", measure_restart}};
+#else
+constexpr Part kParts[] = {
+    {"latency", measure_latency}, {"throughput", measure_throughput}, {"scale", measure_scale}};
+#endif
+
 Result<void> measure(const BenchContext& context) {
-  struct Part {
-    const char* name;
-    Result<void> (*measure)(const BenchContext&);
-  };
-  constexpr Part kParts[] = {
-      {"latency", measure_latency}, {"throughput", measure_throughput}, {"scale", measure_scale}};
   std::optional<Error> first;
   for (const Part& part : kParts) {
     if (!context.options.wants(part.name)) continue;
     fprintf(stderr, "==> %s\n", part.name);
     if (auto done = part.measure(context); !done) {
-      fprintf(stderr, "atoll_bench_core: %s: %s\n", part.name, done.error().message().c_str());
+      fprintf(stderr, "atoll_bench: %s: %s\n", part.name, done.error().message().c_str());
       if (!first) first = std::move(done).error().context(part.name);
     }
   }
@@ -91,7 +98,7 @@ Result<void> run(const Options& options, Report& report) {
   report_host(report, "after");
   if (!done) {
     workspace.keep();
-    fprintf(stderr, "atoll_bench_core: the server's log is %s\n", workspace.log_path().c_str());
+    fprintf(stderr, "atoll_bench: the server's log is %s\n", workspace.log_path().c_str());
   }
   return done;
 }
@@ -117,6 +124,6 @@ int main(int argc, char** argv) {
     }
   }
   if (done) return 0;
-  fprintf(stderr, "atoll_bench_core: %s\n", done.error().message().c_str());
+  fprintf(stderr, "atoll_bench: %s\n", done.error().message().c_str());
   return 1;
 }

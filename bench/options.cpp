@@ -1,5 +1,7 @@
 #include "options.h"
 
+#include <algorithm>
+
 #include <charconv>
 #include <filesystem>
 #include <sstream>
@@ -12,7 +14,8 @@ constexpr const char* kUsage =
     "  --json FILE       write the results there\n"
     "  --rounds N        rounds of each latency variant (200)\n"
     "  --quick           few rounds, 50 sandboxes, 1 repetition in place of 5\n"
-    "  --only LIST       of latency,throughput,scale\n"
+    "  --only LIST       core: latency,throughput,scale; service: requests,creates,burst,\n"
+    "                    neighbour,listeners,restart\n"
     "  --atoll PATH      the binary (../atoll from this one)\n"
     "  --server CMD      start this instead of 'ATOLL serve'\n"
     "  --data-dir DIR    prepared with the template 'base'; else a private one is made from\n"
@@ -37,9 +40,12 @@ Result<unsigned> parse_count(const std::string& text) {
   return value;
 }
 
+constexpr std::string_view kParts[] = {"latency", "throughput", "scale",     "requests", "creates",
+                                       "burst",   "neighbour",  "listeners", "restart"};
+
 Result<void> parse_only(Options& options, const std::string& list) {
   for (const std::string& part : split(list, ',')) {
-    if (part != "latency" && part != "throughput" && part != "scale") {
+    if (std::find(std::begin(kParts), std::end(kParts), part) == std::end(kParts)) {
       return fail(ErrorCode::InvalidArgument, "--only knows no '" + part + "'\n" + kUsage);
     }
     options.only.insert(part);

@@ -31,6 +31,13 @@ constexpr Goal kGoals[] = {
     {"read_mb_s", Bound::AtLeast, 1000, "1 GiB file down, MB/s"},
     {"idle_kib", Bound::AtMost, 512, "memory of an idle sandbox, KiB"},
     {"live", Bound::AtLeast, 2000, "sandboxes alive at once, each answering"},
+    {"get_per_s", Bound::AtLeast, 40000, "GET one sandbox, 64 connections, a second"},
+    {"create_per_s", Bound::AtLeast, 300, "create+delete, 16 clients, a second"},
+    {"burst100_ms", Bound::AtMost, 400, "100 creates at once until the last answers, ms"},
+    {"exec_p99_loaded_vs_idle", Bound::AtMost, 5, "exec p99 beside three bombs / alone"},
+    {"sse_clients", Bound::AtLeast, 5000, "listeners to events at once"},
+    {"sse_client_kib", Bound::AtMost, 20, "server memory of one of them, KiB"},
+    {"restart_ms", Bound::AtMost, 1000, "kill -9 of the server until 500 sandboxes answer, ms"},
     {"leaks", Bound::AtMost, 0, "mounts, cgroups, namespaces, processes, files left"},
 };
 
