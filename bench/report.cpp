@@ -29,7 +29,7 @@ constexpr Goal kGoals[] = {
     {"stream_mb_s", Bound::AtLeast, 1000, "1 GiB of output to the client, MB/s"},
     {"write_mb_s", Bound::AtLeast, 1000, "1 GiB file up, MB/s"},
     {"read_mb_s", Bound::AtLeast, 1000, "1 GiB file down, MB/s"},
-    {"idle_kib", Bound::AtMost, 512, "memory of an idle sandbox, KiB"},
+    {"idle_kib", Bound::AtMost, 512, "an idle sandbox's private pages and slab, KiB"},
     {"live", Bound::AtLeast, 2000, "sandboxes alive at once, each answering"},
     {"get_per_s", Bound::AtLeast, 40000, "GET one sandbox, 64 connections, a second"},
     {"create_per_s", Bound::AtLeast, 300, "create+delete, 16 clients, a second"},

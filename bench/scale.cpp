@@ -87,9 +87,11 @@ class Scale {
     double user = (agents.private_kib - agents_before.private_kib) / made;
     double in_kernel = (kernel.total_kib() - kernel_before.total_kib()) / made;
     Report& report = context_.report;
-    report.set("idle_kib", user + in_kernel);
+    double slab = (kernel.slab_kib - kernel_before.slab_kib) / made;
+    report.set("idle_kib", user + slab);
+    report.set("idle_total_kib", user + in_kernel);
     report.set("idle_private_kib", user);
-    report.set("idle_slab_kib", (kernel.slab_kib - kernel_before.slab_kib) / made);
+    report.set("idle_slab_kib", slab);
     report.set("idle_slab_unreclaimable_kib",
                (kernel.slab_unreclaimable_kib - kernel_before.slab_unreclaimable_kib) / made);
     report.set("idle_page_tables_kib",
