@@ -1,7 +1,6 @@
 #include "image/confined_child.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -19,6 +18,7 @@
 
 #include "os/file.h"
 #include "os/id_map.h"
+#include "os/raw_identity.h"
 
 namespace atl::image {
 namespace {
@@ -125,9 +125,7 @@ void enter_user_namespace(int socket) {
       read(socket, &mapped, 1) != 1) {
     _exit(1);
   }
-  if (setgroups(0, nullptr) != 0 || setresgid(0, 0, 0) != 0 || setresuid(0, 0, 0) != 0) {
-    give_up(socket, Step::Identity);
-  }
+  if (!os::become_namespace_root()) give_up(socket, Step::Identity);
 }
 
 void drop_capabilities(int socket) {

@@ -1,7 +1,6 @@
 #include "launcher/shell_setup.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
@@ -17,6 +16,7 @@
 
 #include "launcher/mount_table.h"
 #include "os/file.h"
+#include "os/raw_identity.h"
 #include "os/syscalls.h"
 
 namespace atl::launcher {
@@ -146,10 +146,8 @@ void set_process_limits() {
 }
 
 Result<void> take_identity() {
-  // Group 0 only; the maps exist by now.
-  if (setgroups(0, nullptr) != 0) return fail_errno("setgroups");
-  if (setresgid(0, 0, 0) != 0) return fail_errno("setresgid");
-  if (setresuid(0, 0, 0) != 0) return fail_errno("setresuid");
+  // The maps exist by now.
+  if (!os::become_namespace_root()) return fail_errno("become root of the sandbox");
   // A change of user makes a process undumpable, and its own /proc files the host root's. The agent
   // undoes this as its first act.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
