@@ -1,5 +1,7 @@
 #include "api/context.h"
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <charconv>
 
 #include "base/log.h"
@@ -22,19 +24,36 @@ struct Entry {
   const http::Request& request;
 };
 
-void note(Service& service, const Entry& entry, std::string outcome) {
-  if (service.audit == nullptr) return;
-  auth::AuditEntry line{.at_ms = sandbox::wall_clock_ms(),
-                        .actor = entry.who.actor,
-                        .tenant = entry.who.caller.owner.tenant,
-                        .action = entry.action,
-                        .target = entry.request.param("id"),
-                        .outcome = std::move(outcome),
-                        .peer = entry.request.peer.address};
-  auto written = service.audit->append(line);
+auth::AuditEntry line_of(const Entry& entry, std::string outcome) {
+  return {.at_ms = sandbox::wall_clock_ms(),
+          .actor = entry.who.actor,
+          .tenant = entry.who.caller.owner.tenant,
+          .action = entry.action,
+          .target = entry.request.param("id"),
+          .outcome = std::move(outcome),
+          .peer = entry.request.peer.address};
+}
+
+void write_line(auth::AuditLog& audit, const auth::AuditEntry& line) {
+  auto written = audit.append(line);
   if (!written) {
     log(LogLevel::Error, "cannot write the audit log", {{"error", written.error().message()}});
   }
+}
+
+void note(Service& service, const Entry& entry, std::string outcome) {
+  if (service.audit != nullptr) write_line(*service.audit, line_of(entry, std::move(outcome)));
+}
+
+// What the installation is asked to change is on record before anything happens. A call into a
+// sandbox is written down while the sandbox works on it: ahead of its answer, and not in its way.
+Task<void> note_accepted(Service& service, Access access, const Entry& entry) {
+  if (service.audit == nullptr || !changes(access)) co_return;
+  if (!is_runtime(access)) co_return note(service, entry, "accepted");
+  auto executor = co_await boost::asio::this_coro::executor;
+  boost::asio::post(executor, [audit = service.audit, line = line_of(entry, "accepted")] {
+    write_line(*audit, line);
+  });
 }
 
 Result<Principal> admit(Service& service, Access access, const std::string& name,
@@ -52,8 +71,6 @@ Result<Principal> admit(Service& service, Access access, const std::string& name
     note(service, {*who, name, request}, "denied: " + allowed.error().message());
     return fail(std::move(allowed).error());
   }
-  // Before anything happens, so that nothing can happen unnoticed.
-  if (changes(access)) note(service, {*who, name, request}, "accepted");
   return who;
 }
 
@@ -69,6 +86,7 @@ struct Guard {
       (void)co_await writer.send_error(std::move(who).error());
       co_return;
     }
+    co_await note_accepted(service, access, {*who, name, request});
     Context context{.service = service, .manager = service.manager, .who = *who};
     auto result = co_await action(context, request, writer);
     if (result) co_return;

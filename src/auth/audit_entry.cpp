@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
@@ -51,6 +52,11 @@ void append_text(std::string& out, std::string_view text, size_t limit) {
     append_json_string(quoted, cut + fmt::format("...(+{} bytes)", text.size() - limit));
   } else {
     append_json_string(quoted, text);
+  }
+  auto is_plain = [](char c) { return static_cast<uint8_t>(c) < 0x7F; };
+  if (std::all_of(quoted.begin(), quoted.end(), is_plain)) {
+    out += quoted;
+    return;
   }
   for (size_t i = 0; i < quoted.size();) {
     Character character = character_at(quoted, i);

@@ -27,7 +27,9 @@ namespace atl::launcher {
 namespace {
 
 constexpr size_t kMaxMessage = 256u << 10;
-constexpr size_t kMaxBuilders = 2;
+// A builder waits most of its time for the kernel to move it into its control groups, and those
+// that wait together wait once.
+constexpr size_t kMaxBuilders = 16;
 constexpr uint32_t kMaxFailuresInARow = 5;
 constexpr int kRetryMs = 20;
 constexpr int kEndRounds = 500;
@@ -62,6 +64,7 @@ Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, DiskImages dis
       disks_(std::move(disks)),
       trash_(std::move(trash)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      message_(kMaxMessage, 0),
       next_block_(os::kFirstIdBlock),
       reserve_(config_.reserve) {
   watch(config_.server.get(), [this] { receive(); });
@@ -111,8 +114,7 @@ void Launcher::send_error(uint32_t id, const Error& error) {
 }
 
 void Launcher::receive() {
-  std::string bytes(kMaxMessage, 0);
-  ssize_t size = recv(config_.server.get(), bytes.data(), bytes.size(), 0);
+  ssize_t size = recv(config_.server.get(), message_.data(), message_.size(), 0);
   if (size < 0 && errno == EINTR) return;
   if (size <= 0) {
     // The server has died without a word. A new one makes its own blanks.
@@ -122,8 +124,8 @@ void Launcher::receive() {
     return;
   }
   if (static_cast<size_t>(size) < wire::kHeaderBytes) return;
-  wire::FrameHeader header = wire::parse_header(bytes.data());
-  std::string_view payload(bytes.data() + wire::kHeaderBytes,
+  wire::FrameHeader header = wire::parse_header(message_.data());
+  std::string_view payload(message_.data() + wire::kHeaderBytes,
                            static_cast<size_t>(size) - wire::kHeaderBytes);
   if (payload.size() == header.size) dispatch(header, payload);
 }
@@ -188,6 +190,7 @@ void Launcher::serve_pending() {
     auto it = slots_.find(ready_.front());
     ready_.pop_front();
     if (it != slots_.end()) build_in(it->second, build);
+    to_close_.clear();
   }
 }
 
@@ -226,10 +229,12 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
     if (plan.fresh) (void)trash_.take(sandboxes_dir_.get(), request.sandbox);
   });
   ATOLL_ASSIGN(UniqueFd rootfs, mount_rootfs(plan));
+  for (UniqueFd& tree : plan.used) to_close_.push_back(std::move(tree));
   int64_t mounted = os::monotonic_us();
   ATOLL_TRY(attach_rootfs(slot.pidfd.get(), rootfs, request.sandbox));
   discard.dismiss();
-  slot.mount_mapping.reset();
+  to_close_.push_back(std::move(slot.mount_mapping));
+  to_close_.push_back(std::move(rootfs));
   slot.state = Slot::State::Live;
   wire::Built built;
   built.slot = slot.id;

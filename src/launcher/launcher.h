@@ -96,7 +96,10 @@ class Launcher {
   std::deque<std::string> ready_;
   std::deque<PendingBuild> pending_;
   std::set<uint32_t> blocks_in_use_;
+  // Closing a mount can take the kernel a tenth of a millisecond, for which no caller should wait.
+  std::vector<UniqueFd> to_close_;
   std::vector<std::string> unremoved_;  // cgroups the kernel still held when last tried
+  std::string message_;                 // the server's latest
   uint32_t next_block_;
   uint32_t reserve_;
   uint32_t failures_in_a_row_ = 0;

@@ -69,7 +69,7 @@ Result<UniqueFd> writable_tree(RootfsPlan& plan) {
   if (!fresh && errno != EEXIST) return fail_errno("name the files of", plan.sandbox);
   plan.fresh = fresh;
   if (plan.disk_bytes != 0) return disk_tree(plan);
-  if (fresh) return UniqueFd(fcntl(plan.blank.tree.get(), F_DUPFD_CLOEXEC, 3));
+  if (fresh) return std::move(plan.blank.tree);
   return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
 }
 
@@ -130,12 +130,11 @@ Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd own, writable_tree(plan));
   UniqueFd context = os::fsopen("overlay");
   if (!context.valid()) return fail_errno("fsopen", "overlay");
-  std::vector<UniqueFd> keep;  // until the mount is made
   for (const std::string& layer : plan.layers) {
     ATOLL_ASSIGN(UniqueFd lower,
                  mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly));
     ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
-    keep.push_back(std::move(lower));
+    plan.used.push_back(std::move(lower));
   }
   ATOLL_ASSIGN(UniqueFd upper, subdirectory(own, "upper"));
   ATOLL_ASSIGN(UniqueFd work, subdirectory(own, "work"));
@@ -149,6 +148,7 @@ Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
   if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return fail_errno("mount the overlay of", plan.sandbox);
   }
+  plan.used.push_back(std::move(own));
   // Device nodes stand in the template's /dev, so no NODEV: a sandbox cannot make new ones.
   UniqueFd rootfs = os::fsmount(context.get(), MOUNT_ATTR_NOSUID);
   if (!rootfs.valid()) return fail_errno("fsmount", "overlay");

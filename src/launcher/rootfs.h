@@ -30,7 +30,9 @@ struct RootfsPlan {
   bool ephemeral = false;
   uint64_t disk_bytes = 0;      // 0: on the data directory's own file system
   DiskImages* disks = nullptr;  // needed where disk_bytes is not 0
-  bool fresh = false;           // set by mount_rootfs: the blank files became the sandbox's
+  // Set by mount_rootfs:
+  bool fresh = false;          // the blank files became the sandbox's
+  std::vector<UniqueFd> used;  // mounts that the overlay was made from; of no more use
 };
 
 // The overlay of the sandbox, mounted but not attached anywhere.

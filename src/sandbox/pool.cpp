@@ -15,6 +15,9 @@ namespace asio = boost::asio;
 
 static constexpr std::chrono::milliseconds kQuiet{3};
 static constexpr int kDrainRounds = 5000;
+// Most of a build is waiting for the kernel.
+static constexpr size_t kBuildsAtOnce = 16;
+static constexpr int kFailuresInARow = 3;
 static constexpr std::chrono::milliseconds kShedPause{100};
 
 Task<void> sleep_for(std::chrono::milliseconds time) {
@@ -36,12 +39,13 @@ void Pool::warm(const std::string& template_name) {
   if (options_.target == 0 || draining_) return;
   Shelf& shelf = shelves_[template_name];
   if (shelf.target == 0) shelf.target = options_.target;
-  if (shelf.refilling || shelf.ready.size() >= shelf.target) return;
-  shelf.refilling = true;
   auto self = shared_from_this();
-  asio::co_spawn(
-      executor_, [self, template_name]() -> Task<void> { return self->fill(template_name); },
-      asio::detached);
+  auto build = [self, template_name]() -> Task<void> { return self->add_one(template_name); };
+  while (shelf.under_way < kBuildsAtOnce && shelf.failures <= kFailuresInARow &&
+         shelf.ready.size() + shelf.under_way < shelf.target) {
+    shelf.under_way++;
+    asio::co_spawn(executor_, build, asio::detached);
+  }
 }
 
 std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
@@ -110,35 +114,32 @@ void Pool::refill(const std::string& template_name) {
   });
 }
 
-Task<void> Pool::fill(std::string template_name) {
-  for (;;) {
-    Shelf& shelf = shelves_[template_name];
-    if (draining_ || shelf.ready.size() >= shelf.target || shelf.failures > 3) break;
-    CreateInput input;
-    input.template_key = template_name;
-    input.session_key = random_id("sandbox-");
-    input.limits = options_.limits;
-    auto handle = co_await backend_.create(std::move(input));
-    if (handle) {
-      auto ready = co_await (*handle)->ready();
-      if (!ready) {
-        (void)co_await (*handle)->destroy();
-        handle = fail(std::move(ready).error());
-      }
-    }
-    if (!handle) {
-      shelves_[template_name].failures++;
-      log(LogLevel::Warning, "cannot refill the pool",
-          {{"template", template_name}, {"error", handle.error().message()}});
-      continue;
-    }
-    if (draining_) {
-      (void)co_await (*handle)->destroy();
-      break;
-    }
-    shelves_[template_name].ready.push_back(std::move(*handle));
+Task<Result<std::shared_ptr<SandboxHandle>>> Pool::build(const std::string& template_name) {
+  CreateInput input;
+  input.template_key = template_name;
+  input.session_key = random_id("sandbox-");
+  input.limits = options_.limits;
+  ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
+  auto ready = co_await handle->ready();
+  if (ready) co_return handle;
+  (void)co_await handle->destroy();
+  co_return fail(std::move(ready).error());
+}
+
+Task<void> Pool::add_one(std::string template_name) {
+  auto handle = co_await build(template_name);
+  if (handle && draining_) (void)co_await (*handle)->destroy();
+  Shelf& shelf = shelves_[template_name];
+  shelf.under_way--;
+  if (draining_) co_return;
+  if (handle) {
+    shelf.ready.push_back(std::move(*handle));
+  } else {
+    shelf.failures++;
+    log(LogLevel::Warning, "cannot refill the pool",
+        {{"template", template_name}, {"error", handle.error().message()}});
   }
-  shelves_[template_name].refilling = false;
+  warm(template_name);
 }
 
 bool Pool::contains(const std::string& session_key) const {
@@ -169,7 +170,7 @@ Task<void> Pool::refills_ended() {
   asio::steady_timer pause(executor_);
   for (int round = 0; round < kDrainRounds; round++) {
     bool busy = false;
-    for (const auto& [name, shelf] : shelves_) busy |= shelf.refilling;
+    for (const auto& [name, shelf] : shelves_) busy |= shelf.under_way != 0;
     if (!busy) co_return;
     pause.expires_after(kQuiet);
     (void)co_await pause.async_wait(asio::as_tuple(asio::use_awaitable));

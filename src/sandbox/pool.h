@@ -50,12 +50,13 @@ class Pool : public std::enable_shared_from_this<Pool> {
     std::deque<std::shared_ptr<SandboxHandle>> ready;
     uint32_t target = 0;
     size_t untouched = 0;  // the fewest that were ready since the last look
-    bool refilling = false;
+    size_t under_way = 0;
     bool refill_due = false;
     int failures = 0;
   };
   void grow(Shelf& shelf);
-  Task<void> fill(std::string template_name);
+  Task<void> add_one(std::string template_name);
+  Task<Result<std::shared_ptr<SandboxHandle>>> build(const std::string& template_name);
   Task<void> shrink();
   Task<void> shed(Shelf& shelf);
   Task<void> refills_ended();

@@ -2,6 +2,8 @@
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "async/with_deadline.h"
 
@@ -50,6 +52,8 @@ Task<void> AgentControl::read_loop() {
     } else {
       answer(frame->id, RawReply{.type = frame->type, .payload = std::string(frame->payload)});
     }
+    // Whoever waited for it goes first: the next look at the socket will mostly find nothing.
+    co_await asio::post(asio::use_awaitable);
   }
   link_->close();
   fail_all(agent_gone());
