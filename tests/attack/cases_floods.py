@@ -17,6 +17,8 @@ from harness import ProductCase
 
 MB = 1 << 20
 MOST_CONNECTIONS = 8192  # the server's limit
+# Beside every byte the thread sanitizer keeps two and a half of its own, and what has once been in use.
+MEMORY_FACTOR = 4 if os.environ.get("ATOLL_SANITIZE") == "thread" else 1
 
 
 def server_pid():
@@ -62,13 +64,15 @@ class Floods(ProductCase):
         return peer
 
     def assert_served(self):
-        """Somebody else, while it lasts."""
+        """Somebody else, while it lasts. Asked again where it is late, as the host may have been busy by itself; the
+        crowd stays."""
         self.assertEqual(product.http("GET", "/health", timeout=5).status, 200)
-        self.assertLess(product.latency_ms(self.box, 9), 5 * self.idle + 50)
+        limit = 5 * self.idle + 50
+        product.wait_until(lambda: product.latency_ms(self.box, 9) < limit, 20, f"a command within {limit:.0f} ms")
 
     def assert_small(self, megabytes):
         grown = (memory_of(self.pid) - self.memory) / MB
-        self.assertLess(grown, megabytes, "MiB more than before")
+        self.assertLess(grown, megabytes * MEMORY_FACTOR, "MiB more than before")
 
     def assert_back(self):
         """Once they have gone, nothing of them stays."""
