@@ -112,7 +112,7 @@ class BackupTest : public testing::Test {
     ASSERT_TRUE(store) << store.error().message();
     for (const std::string& id : ids) {
       put_sandbox(**store, id, "record of " + id);
-      fs::create_directories(data / "sandboxes" / id / "upper");
+      fs::create_directories(data / "pool/sandboxes" / id / "upper");
     }
   }
 
@@ -234,14 +234,14 @@ TEST_F(BackupTest, ReplacesADatabaseOnlyWhenToldAndKeepsIt) {
   auto restored = restore_into(data_, Existing::MoveAside);
   ASSERT_TRUE(restored) << restored.error().message();
   EXPECT_THAT(restored->unknown_sandboxes, ElementsAre("sandbox-later"));
-  EXPECT_THAT(names(data_ / "sandboxes"), UnorderedElementsAre("sandbox-a", "sandbox-b"));
+  EXPECT_THAT(names(data_ / "pool/sandboxes"), UnorderedElementsAre("sandbox-a", "sandbox-b"));
   EXPECT_EQ(store::inspect(data_ / "state/atoll.db")->sandboxes.size(), 2u);
   EXPECT_EQ(read_file(data_ / "api-key"), "sk-atoll-1");
 
   fs::path aside = restored->aside;
-  EXPECT_THAT(names(aside), UnorderedElementsAre("state", "audit", "api-key", "sandboxes"));
+  EXPECT_THAT(names(aside), UnorderedElementsAre("state", "audit", "api-key"));
   EXPECT_EQ(store::inspect(aside / "state/atoll.db")->sandboxes.size(), 3u);
-  EXPECT_TRUE(fs::exists(aside / "sandboxes/sandbox-later/upper"));
+  EXPECT_TRUE(fs::exists(data_ / "pool/aside" / aside.filename() / "sandbox-later/upper"));
   EXPECT_EQ(read_file(aside / "api-key"), "newer");
 }
 

@@ -145,6 +145,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
     ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    input.existing = true;
+    input.existing_metadata = record.backend_state;
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
     auto ready = co_await handle->ready();
     if (!ready) {
@@ -188,7 +190,7 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
     auth::Quota more{.sandboxes = 0,
                      .cpu_millis = grown(after.cpu_millis, before.cpu_millis),
                      .memory_bytes = grown(after.memory_bytes, before.memory_bytes),
-                     .disk_bytes = 0};
+                     .disk_bytes = grown(after.disk_bytes, before.disk_bytes)};
     if (caller.owner.key_id == sandbox->record.owner.key_id) {
       ATOLL_CO_TRY(auth::check(caller.quota, used, more));
     }

@@ -170,7 +170,7 @@ class Resources(ProductCase):
         self.assertLess(time.monotonic() - begin, 3)
         self.assert_neighbour_is_served(neighbour, idle)
         self.assert_nothing_left(sandbox_id)
-        trash = pathlib.Path(os.environ.get("ATOLL_DATA", "/nonexistent"), "trash")
+        trash = pathlib.Path(os.environ.get("ATOLL_POOL", "/nonexistent"), "trash")
         if trash.exists():
             mine = lambda: [name for name in os.listdir(trash) if name.startswith(sandbox_id)]  # noqa: E731
             product.wait_until(lambda: not mine(), 120, "its files are gone")
@@ -186,7 +186,8 @@ class Resources(ProductCase):
         self.assert_alive(box)
 
     def test_D08_inodes_are_bounded(self):
-        box = self.small()
+        """By the disk limit: they are metadata, which counts."""
+        box = self.sandbox("dev", "--disk", "64m")
         if box.degraded("inode") or box.degraded("disk"):
             self.skipTest("the product says that it cannot bound inodes here")
         self.assertIn("stopped", box.run("python3", "-c", INODE_BOMB, timeout=120).stdout)
