@@ -49,6 +49,7 @@ struct CreateInput {
   bool ephemeral = false;      // its files need not survive a crash of the host
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
+  bool keep_settings = false;  // the one to reattach knows its environment, user and profile best
 };
 
 struct BuildTimings {

@@ -59,11 +59,7 @@ Task<Result<void>> Manager::adopt(Record record) {
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
   if (!had_processes) co_return Result<void>();
-  CreateInput input{.session_key = known.id,
-                    .existing_metadata = known.backend_state,
-                    .frozen = known.status == Status::Paused,
-                    .reattach_only = true};
-  auto handle = co_await backend_.create(std::move(input));
+  auto handle = co_await backend_.create(input_to_reattach(known));
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
     co_return co_await save(*sandbox, "sandbox.stopped");
@@ -126,6 +122,20 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
   ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
   // A variable given for this sandbox alone wins over the tenant's secret of that name.
   input.env.insert(values.begin(), values.end());
+  return input;
+}
+
+// With all that it was made with: its agent may not have been told yet.
+CreateInput Manager::input_to_reattach(const Record& record) const {
+  CreateInput input;
+  auto whole = input_for(record.id, record.owner, record.spec);
+  if (whole) input = std::move(*whole);
+  input.keep_settings = !whole;  // a secret of its environment has been deleted since
+  input.session_key = record.id;
+  input.existing_metadata = record.backend_state;
+  input.limits = record.spec.limits;
+  input.frozen = record.status == Status::Paused;
+  input.reattach_only = true;
   return input;
 }
 

@@ -105,6 +105,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
                       Source source) const;
   Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
 
