@@ -1,24 +1,17 @@
 // How sandboxes come to be: found again at the start, or created.
 #include "sandbox/manager.h"
 
-#include <time.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 #include "base/random_id.h"
 #include "base/scope_exit.h"
 #include "os/file.h"
+#include "sandbox/due.h"
 
 namespace atl::sandbox {
 
 namespace asio = boost::asio;
-
-int64_t wall_clock_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 Manager::Manager(asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
                  ManagerOptions options)
@@ -55,7 +48,8 @@ Task<Result<void>> Manager::adopt(Record record) {
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   Record& known = sandbox->record;
   if (known.generation.empty()) known.generation = random_id("", 16);  // of the first schema
-  sandbox->last_activity_ms = wall_clock_ms();
+  known.since = on_this_boot(known, BootTime::now(), wall_clock_ms());
+  sandbox->touch();
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
   if (!had_processes) co_return Result<void>();
@@ -207,10 +201,11 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner,
   record.spec = std::move(spec);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
+  record.since = BootTime::now();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   sandbox->handle = std::move(handle);
   sandbox->source = source;
-  sandbox->last_activity_ms = sandbox->record.created_at_ms;
+  sandbox->touch();
   return sandbox;
 }
 

@@ -46,12 +46,12 @@ Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
 
 void Manager::end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us) {
   Record& record = sandbox.record;
-  int64_t now = wall_clock_ms();
-  record.metered = metered_until(record, cpu_us, now);
+  record.metered = metered_until(record, cpu_us, BootTime::now());
   record.status = Status::Stopped;
   record.cause = ending.cause;
   record.reason = std::move(ending.reason);
-  record.ended_at_ms = now;
+  record.ended_at_ms = wall_clock_ms();
+  record.since = BootTime::now();
 }
 
 // What the present run has used is read while its control groups are still there.
@@ -155,12 +155,13 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
     sandbox->source = Source::Cold;
     record.started_at_ms = wall_clock_ms();
     record.ended_at_ms = 0;
+    record.since = BootTime::now();
   }
   record.status = Status::Running;
   record.cause = EndCause::None;
   record.reason.clear();
   record.backend_state = sandbox->handle->capture_state().metadata;
-  sandbox->last_activity_ms = wall_clock_ms();
+  sandbox->touch();
   co_return co_await save(*sandbox, "sandbox.resumed");
 }
 
@@ -203,7 +204,7 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
     spec.delete_after_stopped_s = *changes.delete_after_stopped_s;
   }
   if (changes.metadata) spec.metadata = *changes.metadata;
-  sandbox->last_activity_ms = wall_clock_ms();
+  sandbox->touch();
   co_return co_await save(*sandbox, "sandbox.updated");
 }
 
@@ -249,7 +250,8 @@ Task<Result<std::shared_ptr<SandboxSession>>> Manager::session(SandboxPtr sandbo
 }
 
 void Manager::note_activity(Sandbox& sandbox) {
-  int64_t now = sandbox.last_activity_ms = wall_clock_ms();
+  sandbox.touch();
+  int64_t now = sandbox.active.ms;
   if (now - sandbox.activity_told_ms < kTellActivityMs || sandbox.deleted) return;
   sandbox.activity_told_ms = now;
   auto self = shared_from_this();
@@ -270,7 +272,7 @@ Task<Metered> Manager::metered(SandboxPtr sandbox) {
     auto used = co_await handle->usage();
     if (used) cpu_us = used->cpu_us;
   }
-  co_return metered_until(sandbox->record, cpu_us, wall_clock_ms());
+  co_return metered_until(sandbox->record, cpu_us, BootTime::now());
 }
 
 void Manager::sandbox_ended(const EndedSandbox& ended) {
