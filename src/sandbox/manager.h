@@ -111,6 +111,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
   // Writes the record and tells of the change.
   Task<Result<void>> save(Sandbox& sandbox, std::string event);
+  Task<Result<void>> save_or_restore(Sandbox& sandbox, Record before, std::string event);
   Task<Result<void>> write(store::Write write);
   Event event_of(const Sandbox& sandbox, std::string type);
 

@@ -44,6 +44,13 @@ Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
   return write(std::move(change));
 }
 
+// What cannot be recorded has not happened.
+Task<Result<void>> Manager::save_or_restore(Sandbox& sandbox, Record before, std::string event) {
+  auto saved = co_await save(sandbox, std::move(event));
+  if (!saved) sandbox.record = std::move(before);
+  co_return saved;
+}
+
 void Manager::end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us) {
   Record& record = sandbox.record;
   record.metered = metered_until(record, cpu_us, BootTime::now());
@@ -68,6 +75,7 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return Result<void>();  // a second delete finds it done
   Record& record = sandbox->record;
+  Record before = record;
   record.cause = ending.cause;
   record.reason = std::move(ending.reason);
   Tombstone stone{
@@ -80,7 +88,11 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
                                   .tenant = stone.tenant,
                                   .id = record.id,
                                   .body = boost::json::serialize(grave)});
-  ATOLL_CO_TRY(co_await write(std::move(change)));
+  auto written = co_await write(std::move(change));
+  if (!written) {
+    record = std::move(before);
+    co_return written;
+  }
   sandbox->deleted = true;
   index_.remove(*sandbox);
   tombstones_[record.id] = std::move(stone);
@@ -125,12 +137,13 @@ Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
   if (sandbox->handle == nullptr) co_return Result<void>();
-  // Frozen processes cannot be killed on every kernel; thawing first is always right.
-  if (sandbox->record.status == Status::Paused)
-    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
+  Record before = sandbox->record;
+  bool paused = before.status == Status::Paused;
   co_await settle_run(*sandbox, std::move(ending));
-  ATOLL_CO_TRY(co_await save(*sandbox, "sandbox.stopped"));
+  ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.stopped"));
   auto handle = std::exchange(sandbox->handle, nullptr);
+  // Frozen processes cannot be killed on every kernel; thawing first is always right.
+  if (paused) (void)co_await handle->set_frozen(false);
   co_return co_await handle->dispose();
 }
 
@@ -141,7 +154,9 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   if (record.status == Status::Running || record.status == Status::Provisioning) {
     co_return Result<void>();
   }
-  if (record.status == Status::Paused) {
+  Record before = record;
+  bool paused = record.status == Status::Paused;
+  if (paused) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
     ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
@@ -162,7 +177,13 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   record.reason.clear();
   record.backend_state = sandbox->handle->capture_state().metadata;
   sandbox->touch();
-  co_return co_await save(*sandbox, "sandbox.resumed");
+  auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.resumed");
+  if (!saved && paused) (void)co_await sandbox->handle->set_frozen(true);
+  if (!saved && !paused) {
+    auto unwanted = std::exchange(sandbox->handle, nullptr);
+    (void)co_await unwanted->dispose();
+  }
+  co_return saved;
 }
 
 Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
@@ -173,14 +194,19 @@ Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
   if (sandbox->record.status != Status::Running || sandbox->handle == nullptr) {
     co_return fail(ErrorCode::InvalidState, "only a running sandbox can be paused; start it first");
   }
-  ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(true));
+  auto handle = sandbox->handle;
+  ATOLL_CO_TRY(co_await handle->set_frozen(true));
+  Record before = sandbox->record;
   sandbox->record.status = Status::Paused;
-  co_return co_await save(*sandbox, "sandbox.paused");
+  auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.paused");
+  if (!saved) (void)co_await handle->set_frozen(false);
+  co_return saved;
 }
 
 Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Changes changes) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  Record old = sandbox->record;
   Spec& spec = sandbox->record.spec;
   if (changes.limits) {
     auto used = index_.used(sandbox->record.owner.key_id);
@@ -205,7 +231,16 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
   }
   if (changes.metadata) spec.metadata = *changes.metadata;
   sandbox->touch();
-  co_return co_await save(*sandbox, "sandbox.updated");
+  auto saved = co_await save(*sandbox, "sandbox.updated");
+  if (saved) co_return saved;
+  if (changes.limits) {
+    index_.change_limits(*sandbox, old.spec.limits);
+    if (sandbox->handle != nullptr) {
+      (void)co_await sandbox->handle->set_limits(old.spec.limits);
+    }
+  }
+  sandbox->record = std::move(old);
+  co_return saved;
 }
 
 const Tombstone* Manager::tombstone(const Caller& caller, const std::string& id) const {
