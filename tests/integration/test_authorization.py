@@ -153,9 +153,7 @@ class Authorization(AtollCase):
 
     def send(self, caller, operation, **values):
         values = {**self.values, **values} if operation.of_sandbox else {}
-        fields = {}
-        if operation.id == "refreshToken":  # what is wrong with the token in the body is a 401 as well
-            fields["token"] = self.fresh_token
+        fields = {"token": self.fresh_token} if operation.id == "refreshToken" else {}
         return self.port.call(operation, values, caller.credential, fields)
 
     def check_allowed(self, caller, operation):
