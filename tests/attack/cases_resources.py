@@ -56,14 +56,15 @@ for _ in range(5000):
 """
 
 
-# For eight seconds the same 100 MiB, each block on the disk before the next.
-DIRTY_FLOOD = """exec -a "$1" timeout 8 bash -c '
+# The same 100 MiB again and again, each block on the disk before the next. Both floods end with their sandbox; a minute
+# is enough even where a sanitizer makes every command slow.
+DIRTY_FLOOD = """exec -a "$1" timeout 60 bash -c '
 while :; do dd if=/dev/zero of=/big bs=1M count=100 oflag=dsync conv=notrunc status=none; done'"""
 
-# As many as the disk takes in eight seconds.
+# As many as the disk takes.
 FSYNC_STORM = """
 import os, time
-fd, end, count = os.open("/small", os.O_CREAT | os.O_WRONLY), time.monotonic() + 8, 0
+fd, end, count = os.open("/small", os.O_CREAT | os.O_WRONLY), time.monotonic() + 60, 0
 while time.monotonic() < end:
     os.pwrite(fd, b"x", count % 4096)
     os.fsync(fd)
