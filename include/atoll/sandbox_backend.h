@@ -47,6 +47,7 @@ struct CreateInput {
   Profile profile = Profile::Dev;
   std::string default_user = "root";
   bool ephemeral = false;      // its files need not survive a crash of the host
+  bool existing = false;       // it has files already; NotFound where they are missing
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
   bool keep_settings = false;  // the one to reattach knows its environment, user and profile best
@@ -84,6 +85,18 @@ struct EndedSandbox {
   bool out_of_memory = false;
 };
 
+struct CopyTimings {
+  uint32_t frozen_us = 0;  // for how long what runs in it stood still
+  uint32_t total_us = 0;
+  uint64_t bytes = 0;  // that the source had written
+};
+
+// What somebody still wants, asked for each thing that was found.
+struct Known {
+  std::function<bool(const std::string& session_key)> sandbox;
+  std::function<bool(const std::string& state)> state;
+};
+
 class SandboxBackend {
  public:
   virtual ~SandboxBackend() = default;
@@ -99,7 +112,18 @@ class SandboxBackend {
   // Called when a sandbox ends that nobody asked to end.
   virtual void on_ended(std::function<void(EndedSandbox)> callback) = 0;
   // Everything found at start that `known` does not claim is destroyed.
-  virtual Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) = 0;
+  virtual Task<Result<void>> reclaim(Known known) = 0;
+
+  // A state is a sandbox's files at one moment, kept under a name of the caller's choice; what runs
+  // in the sandbox stands still while they are copied. Copies cost the same whatever their size.
+  virtual Task<Result<CopyTimings>> keep_state(std::string session_key, std::string state) = 0;
+  // Gives a session key that has none the files of a state, or of another sandbox; create() with
+  // `existing` then starts it.
+  virtual Task<Result<CopyTimings>> copy_state(std::string state, std::string session_key) = 0;
+  virtual Task<Result<CopyTimings>> copy_files(std::string from, std::string session_key) = 0;
+  // The files of a sandbox that is not running become those of the state.
+  virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
+  virtual Task<Result<void>> drop_state(std::string state) = 0;
   virtual std::vector<std::string> degraded() const = 0;
 };
 

@@ -30,10 +30,19 @@ Result<void> check_status(std::string_view status) {
 
 Task<Result<void>> create(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
-  ATOLL_CO_ASSIGN(sandbox::Spec spec, read_spec(context.service, document));
-  ATOLL_CO_ASSIGN(auto sandbox,
-                  co_await context.manager.create(context.who.caller, std::move(spec)));
-  co_return co_await reply(context, *sandbox, writer, 201);
+  ATOLL_CO_ASSIGN(std::string from, read_snapshot_name(document));
+  sandbox::SnapshotPtr snapshot;
+  if (!from.empty()) {
+    ATOLL_CO_ASSIGN(snapshot, context.manager.find_snapshot(context.who.caller, from));
+  }
+  const sandbox::Spec* base = snapshot != nullptr ? &snapshot->source.spec : nullptr;
+  ATOLL_CO_ASSIGN(sandbox::Spec spec, read_spec(context.service, document, base));
+  const sandbox::Caller& caller = context.who.caller;
+  auto sandbox = snapshot != nullptr
+                     ? co_await context.manager.create_from(caller, snapshot, std::move(spec))
+                     : co_await context.manager.create(caller, std::move(spec));
+  if (!sandbox) co_return fail(std::move(sandbox).error());
+  co_return co_await reply(context, **sandbox, writer, 201);
 }
 
 Task<Result<void>> list(Context& context, http::Request& request, http::ResponseWriter& writer) {

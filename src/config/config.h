@@ -32,6 +32,7 @@ struct Config {
   std::string user;  // the account the server runs as
   uint32_t pool = 0;
   uint32_t reserve = 0;
+  uint64_t storage_bytes = 0;
   std::string on_exit;  // "keep" or "stop": what becomes of sandboxes at a graceful end
   std::string log_level;
   std::string log_format;

@@ -30,14 +30,16 @@ Task<Result<void>> Manager::start() {
   ATOLL_CO_TRY(events_.load());
   ATOLL_CO_TRY(ledger_.load());
   ATOLL_CO_TRY(load_tombstones());
+  ATOLL_CO_TRY(load_snapshots());
   ATOLL_CO_ASSIGN(auto records, store_.load_sandboxes());
   for (const auto& [id, text] : records) {
     auto record = decode_record(text);
     if (!record) co_return fail(std::move(record).error().context(id));
     ATOLL_CO_TRY(co_await adopt(std::move(*record)));
   }
-  auto known = [this](const std::string& key) { return index_.contains(key); };
-  ATOLL_CO_TRY(co_await backend_.reclaim(known));
+  Known known{.sandbox = [this](const std::string& key) { return index_.contains(key); },
+              .state = [this](const std::string& state) { return snapshots_.contains(state); }};
+  ATOLL_CO_TRY(co_await backend_.reclaim(std::move(known)));
   auto self = shared_from_this();
   asio::co_spawn(
       executor_, [self]() -> Task<void> { return self->enforce_lifetimes(); }, asio::detached);
@@ -133,9 +135,9 @@ CreateInput Manager::input_to_reattach(const Record& record) const {
   return input;
 }
 
-Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec) {
+Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec, std::optional<Origin> origin) {
   if (spec.idempotency_key.empty()) {
-    co_return co_await build(std::move(caller), std::move(spec));
+    co_return co_await build(std::move(caller), std::move(spec), std::move(origin));
   }
   std::pair key(caller.owner.tenant, spec.idempotency_key);
   for (;;) {
@@ -147,14 +149,14 @@ Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec) {
     co_await turn->wait();
   }
   keys_under_way_[key];
-  auto built = co_await build(std::move(caller), std::move(spec));
+  auto built = co_await build(std::move(caller), std::move(spec), std::move(origin));
   auto waiters = std::move(keys_under_way_[key]);
   keys_under_way_.erase(key);
   for (auto& waiter : waiters) waiter->set(true);
   co_return built;
 }
 
-Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
+Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec, std::optional<Origin> origin) {
   int64_t begin = os::monotonic_us();
   ATOLL_CO_TRY(check(caller, spec));
   std::string tenant = caller.owner.tenant, name = spec.name;
@@ -171,12 +173,12 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });
   std::string template_name = spec.template_name;
-  bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
+  bool poolable = spec.from_pool && !origin;
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_name);
   bool taken = handle != nullptr;
   auto built = taken ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
-                     : co_await build_cold(std::move(caller.owner), std::move(spec));
+                     : co_await build_cold(std::move(caller.owner), std::move(spec), origin);
   if (!built) {
     if (taken) pool_->refill(template_name);
     co_return built;
@@ -226,13 +228,25 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
-Task<Result<SandboxPtr>> Manager::build_cold(Owner owner, Spec spec) {
-  ATOLL_CO_ASSIGN(CreateInput input, input_for(random_id("sandbox-"), owner, spec));
+Task<Result<SandboxPtr>> Manager::build_cold(Owner owner, Spec spec, std::optional<Origin> origin) {
+  std::string id = random_id("sandbox-");
+  ATOLL_CO_ASSIGN(CreateInput input, input_for(id, owner, spec));
+  if (origin) {
+    ATOLL_CO_TRY(co_await copy_files(*origin, id));
+    input.existing = true;
+    input.existing_metadata = origin->backend_state;
+    input.existing_metadata.erase("slot");
+  }
   auto handle = co_await backend_.create(std::move(input));
-  if (!handle) co_return fail(std::move(handle).error());
+  if (!handle) {
+    if (origin) (void)co_await backend_.discard(id);
+    co_return fail(std::move(handle).error());
+  }
   SandboxPtr sandbox = describe(*handle, std::move(owner), std::move(spec), Source::Cold);
+  if (origin) sandbox->record.snapshot = origin->snapshot;
   auto saved = save_meanwhile(sandbox);
   Result<void> ready = co_await (*handle)->ready();
+  if (ready && origin) ready = co_await renew_identity((*handle)->session());
   co_return co_await acknowledge(sandbox, std::move(ready), saved);
 }
 

@@ -15,6 +15,7 @@
 #include "sandbox/event_log.h"
 #include "sandbox/index.h"
 #include "sandbox/pool.h"
+#include "sandbox/snapshot.h"
 #include "sandbox/usage_ledger.h"
 #include "store/store.h"
 
@@ -32,6 +33,20 @@ struct Changes {
 struct Ending {
   EndCause cause = EndCause::Request;
   std::string reason;
+};
+
+// Where the files of a new sandbox come from: a kept state, or a sandbox as it is now.
+struct Origin {
+  std::string state;
+  std::string sandbox;   // where there is no state
+  std::string snapshot;  // what the new one stands on
+  std::map<std::string, std::string> backend_state;
+};
+
+struct SnapshotInput {
+  std::string message;
+  std::vector<std::string> tags;
+  uint32_t keep_s = 0;  // 0: until it is removed
 };
 
 // What remains of a deleted sandbox for a day.
@@ -65,12 +80,22 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<void> shut_down(bool end_all);
 
   // The same idempotency key of a tenant gives the same sandbox.
-  Task<Result<SandboxPtr>> create(Caller caller, Spec spec);
+  Task<Result<SandboxPtr>> create(Caller caller, Spec spec, std::optional<Origin> origin = {});
   Task<Result<void>> remove(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> stop(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> resume(SandboxPtr sandbox);
   Task<Result<void>> set_paused(SandboxPtr sandbox, bool paused);
   Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
+
+  Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
+  Task<Result<void>> remove_snapshot(SnapshotPtr snapshot);
+  // What runs in it ends; its files are the snapshot's, and it runs again.
+  Task<Result<void>> restore(SandboxPtr sandbox, SnapshotPtr snapshot);
+  Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
+  Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
+                                             std::vector<Spec> specs);
+  Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
+  const SnapshotIndex& snapshots() const { return snapshots_; }
 
   // By id or by name. Somebody else's is as if it did not exist.
   Result<SandboxPtr> find(const Caller& caller, const std::string& id_or_name) const;
@@ -96,9 +121,15 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
  private:
   Result<void> check(const Caller& caller, const Spec& spec) const;
-  Task<Result<SandboxPtr>> build(Caller caller, Spec spec);
+  Task<Result<SandboxPtr>> build(Caller caller, Spec spec, std::optional<Origin> origin);
   Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec);
-  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec);
+  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec, std::optional<Origin> origin);
+  Task<std::vector<Result<SandboxPtr>>> create_all(Caller caller, std::vector<Spec> specs,
+                                                   Origin origin);
+  Task<Result<void>> copy_files(const Origin& origin, const std::string& id);
+  Task<Result<void>> renew_identity(SandboxSession& session);
+  Result<void> load_snapshots();
+  Task<void> remove_expired_snapshots();
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
@@ -117,6 +148,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
   Task<Result<void>> adopt(Record record);
   Task<void> settle_run(Sandbox& sandbox, Ending ending);
+  Task<Result<void>> stop_locked(Sandbox& sandbox, Ending ending);
   void end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us);
   void sandbox_ended(const EndedSandbox& ended);
   Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
@@ -139,6 +171,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   SecretSource secrets_;
   boost::asio::steady_timer lifetime_timer_;
   Index index_;
+  SnapshotIndex snapshots_;
   std::map<std::string, Tombstone> tombstones_;
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;

@@ -137,11 +137,15 @@ Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
   if (sandbox->handle == nullptr) co_return Result<void>();
-  Record before = sandbox->record;
+  co_return co_await stop_locked(*sandbox, std::move(ending));
+}
+
+Task<Result<void>> Manager::stop_locked(Sandbox& sandbox, Ending ending) {
+  Record before = sandbox.record;
   bool paused = before.status == Status::Paused;
-  co_await settle_run(*sandbox, std::move(ending));
-  ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.stopped"));
-  auto handle = std::exchange(sandbox->handle, nullptr);
+  co_await settle_run(sandbox, std::move(ending));
+  ATOLL_CO_TRY(co_await save_or_restore(sandbox, std::move(before), "sandbox.stopped"));
+  auto handle = std::exchange(sandbox.handle, nullptr);
   // Frozen processes cannot be killed on every kernel; thawing first is always right.
   if (paused) (void)co_await handle->set_frozen(false);
   co_return co_await handle->dispose();
@@ -160,6 +164,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
     ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    input.existing = true;
+    input.existing_metadata = record.backend_state;
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
     auto ready = co_await handle->ready();
     if (!ready) {
@@ -215,7 +221,7 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
     auth::Quota more{.sandboxes = 0,
                      .cpu_millis = grown(after.cpu_millis, before.cpu_millis),
                      .memory_bytes = grown(after.memory_bytes, before.memory_bytes),
-                     .disk_bytes = 0};
+                     .disk_bytes = grown(after.disk_bytes, before.disk_bytes)};
     if (caller.owner.key_id == sandbox->record.owner.key_id) {
       ATOLL_CO_TRY(auth::check(caller.quota, used, more));
     }

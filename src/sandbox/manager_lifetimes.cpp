@@ -37,6 +37,7 @@ Task<void> Manager::enforce_lifetimes() {
       }
     }
     if (round % kForgetEvery == 0) co_await forget_old();
+    co_await remove_expired_snapshots();
   }
 }
 

@@ -95,6 +95,7 @@ GitSource git_from(const json::object& object) {
 
 // Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
+  if (object.contains("snapshot")) record.snapshot = text(object, "snapshot");
   if (!object.contains("tenant")) return;
   record.owner = {.tenant = text(object, "tenant"), .key_id = text(object, "keyId")};
   record.generation = text(object, "generation");
@@ -144,6 +145,7 @@ std::string encode_record(const Record& record) {
       {"cause", to_string(record.cause)},
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
+      {"snapshot", record.snapshot},
       {"createdAtMs", record.created_at_ms},
       {"startedAtMs", record.started_at_ms},
       {"endedAtMs", record.ended_at_ms},

@@ -86,6 +86,7 @@ struct Record {
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
   std::map<std::string, std::string> backend_state;
+  std::string snapshot;  // the last it was kept in or returned to
   int64_t created_at_ms = 0;
   int64_t started_at_ms = 0;
   int64_t ended_at_ms = 0;  // of the last run; 0 while running

@@ -84,6 +84,7 @@ Result<Family> start_family(const config::Config& config, Prepared& prepared, bo
     given.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
     given.default_limits = config.default_limits;
     given.reserve = config.reserve;
+    given.storage_bytes = config.storage_bytes;
     launcher::run_launcher(std::move(given));
   }
   family.server = fork();

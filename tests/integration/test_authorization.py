@@ -15,7 +15,10 @@ ALLOWED, REFUSED, FORBIDDEN, HIDDEN = "allowed", "401", "403", "404"
 READS = ("read", "runtime-read")
 SESSION = "example"  # the connection id in the description
 # They change what the other requests need: an allowed one gets a sandbox of its own.
-LIFECYCLE = {"deleteSandbox", "stopSandbox", "resumeSandbox", "pauseSandbox", "unpauseSandbox"}
+LIFECYCLE = {
+    "deleteSandbox", "stopSandbox", "resumeSandbox", "pauseSandbox", "unpauseSandbox", "restoreSandbox", "snapshotSandbox",
+    "createSandboxSnapshot", "forkSandbox",
+}  # fmt: skip
 
 
 def nothing(_query, _headers):

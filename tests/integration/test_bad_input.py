@@ -362,7 +362,7 @@ class Limits(AtollCase):
         box, other = self.create(resources={"diskGB": 0.0625}), self.create()
         result = box.exec("/bin/sh", "-c", "head -c 100M /dev/zero > /workspace/big")
         self.assertNotEqual(result["exitCode"], 0)
-        self.assertIn("No space", result["stderr"])
+        self.assertIn("Disk quota exceeded", result["stderr"])
         reply = box.write("/workspace/more", b"x" * 8 * MIB)
         self.assert_error(reply, 507, "NO_SPACE")
         self.assertEqual(box.runtime("GET", "/fs/exists/workspace/more").json["data"]["exists"], False)
