@@ -50,6 +50,7 @@ struct CreateInput {
   bool existing = false;       // it has files already; NotFound where they are missing
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
+  bool keep_settings = false;  // the one to reattach knows its environment, user and profile best
 };
 
 struct BuildTimings {

@@ -18,6 +18,7 @@ struct Context {
   Service& service;
   sandbox::Manager& manager;
   const Principal& who;
+  std::string made = {};  // the id of what the request brought about, for the audit log
 };
 
 using Action = std::function<Task<Result<void>>(Context&, http::Request&, http::ResponseWriter&)>;

@@ -69,6 +69,7 @@ Task<Result<void>> take(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(sandbox::SnapshotInput input, read_input(document));
   ATOLL_CO_ASSIGN(auto snapshot, co_await context.manager.take_snapshot(sandbox, std::move(input)));
+  context.made = snapshot->id;
   co_return co_await writer.send_json(json::serialize(snapshot_json(*snapshot)), 201);
 }
 
@@ -84,9 +85,13 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
 
 Task<Result<void>> list_of_sandbox(Context& context, http::Request& request,
                                    http::ResponseWriter& writer) {
-  // Also of one that was deleted: its snapshots outlive it.
   auto id = context.manager.known_id(context.who.caller, request.param("id"));
-  co_return co_await send_list(context, id ? *id : request.param("id"), writer);
+  if (id) co_return co_await send_list(context, *id, writer);
+  // Snapshots outlive their sandbox, and all memory of it.
+  const std::string& old = request.param("id");
+  bool any = !context.manager.snapshots().list(context.who.caller, old).empty();
+  if (!any) co_return fail(std::move(id).error());
+  co_return co_await send_list(context, old, writer);
 }
 
 Task<Result<void>> list_all(Context& context, http::Request&, http::ResponseWriter& writer) {
@@ -125,7 +130,10 @@ Task<Result<void>> fork(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(auto copies,
                   co_await context.manager.fork(sandbox, context.who.caller, std::move(specs)));
   json::array list;
-  for (const auto& copy : copies) list.push_back(sandbox_json(context, *copy));
+  for (const auto& copy : copies) {
+    list.push_back(sandbox_json(context, *copy));
+    context.made += (context.made.empty() ? "" : " ") + copy->record.id;
+  }
   json::object body{{"sandbox", list.front()}, {"sandboxes", list}};
   co_return co_await writer.send_json(json::serialize(body), 201);
 }

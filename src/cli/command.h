@@ -97,6 +97,7 @@ Command stop_command();
 Command start_command();
 Command pause_command();
 Command unpause_command();
+Command resume_command();
 Command update_command();
 Command snapshot_command();
 Command restore_command();

@@ -27,6 +27,7 @@ struct Config {
   std::string listen;  // ADDRESS:PORT, or "none"
   Tls tls;
   std::string public_url;  // without a slash at its end; empty: what `listen` gives
+  std::string allowed_origin;
   std::string cgroup;
   std::string user;  // the account the server runs as
   uint32_t pool = 0;

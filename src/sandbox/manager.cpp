@@ -1,24 +1,17 @@
 // How sandboxes come to be: found again at the start, or created.
 #include "sandbox/manager.h"
 
-#include <time.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 #include "base/random_id.h"
 #include "base/scope_exit.h"
 #include "os/file.h"
+#include "sandbox/due.h"
 
 namespace atl::sandbox {
 
 namespace asio = boost::asio;
-
-int64_t wall_clock_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 Manager::Manager(asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
                  ManagerOptions options)
@@ -57,15 +50,12 @@ Task<Result<void>> Manager::adopt(Record record) {
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   Record& known = sandbox->record;
   if (known.generation.empty()) known.generation = random_id("", 16);  // of the first schema
-  sandbox->last_activity_ms = wall_clock_ms();
+  known.since = on_this_boot(known, BootTime::now(), wall_clock_ms());
+  sandbox->touch();
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
   if (!had_processes) co_return Result<void>();
-  CreateInput input{.session_key = known.id,
-                    .existing_metadata = known.backend_state,
-                    .frozen = known.status == Status::Paused,
-                    .reattach_only = true};
-  auto handle = co_await backend_.create(std::move(input));
+  auto handle = co_await backend_.create(input_to_reattach(known));
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
     co_return co_await save(*sandbox, "sandbox.stopped");
@@ -128,6 +118,20 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
   ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
   // A variable given for this sandbox alone wins over the tenant's secret of that name.
   input.env.insert(values.begin(), values.end());
+  return input;
+}
+
+// With all that it was made with: its agent may not have been told yet.
+CreateInput Manager::input_to_reattach(const Record& record) const {
+  CreateInput input;
+  auto whole = input_for(record.id, record.owner, record.spec);
+  if (whole) input = std::move(*whole);
+  input.keep_settings = !whole;  // a secret of its environment has been deleted since
+  input.session_key = record.id;
+  input.existing_metadata = record.backend_state;
+  input.limits = record.spec.limits;
+  input.frozen = record.status == Status::Paused;
+  input.reattach_only = true;
   return input;
 }
 
@@ -199,10 +203,11 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner,
   record.spec = std::move(spec);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
+  record.since = BootTime::now();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   sandbox->handle = std::move(handle);
   sandbox->source = source;
-  sandbox->last_activity_ms = sandbox->record.created_at_ms;
+  sandbox->touch();
   return sandbox;
 }
 

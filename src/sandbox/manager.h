@@ -136,16 +136,19 @@ class Manager : public std::enable_shared_from_this<Manager> {
   SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
                       Source source) const;
   Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
 
   // Writes the record and tells of the change.
   Task<Result<void>> save(Sandbox& sandbox, std::string event);
+  Task<Result<void>> save_or_restore(Sandbox& sandbox, Record before, std::string event);
   Task<Result<void>> write(store::Write write);
   Event event_of(const Sandbox& sandbox, std::string type);
 
   Task<Result<void>> adopt(Record record);
   Task<void> settle_run(Sandbox& sandbox, Ending ending);
+  Task<Result<void>> stop_locked(Sandbox& sandbox, Ending ending);
   void end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us);
   void sandbox_ended(const EndedSandbox& ended);
   Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,

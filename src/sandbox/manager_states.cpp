@@ -101,16 +101,14 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
       co_return fail(ErrorCode::InvalidState,
                      "the snapshot stands on another template; create a sandbox from it instead");
     }
-    if (auto handle = std::exchange(sandbox->handle, nullptr)) {
-      if (record.status == Status::Paused) ATOLL_CO_TRY(co_await handle->set_frozen(false));
-      auto used = co_await handle->usage();
-      end_run(*sandbox, {EndCause::Request, "restoring " + snapshot->id}, used ? used->cpu_us : 0);
-      ATOLL_CO_TRY(co_await handle->dispose());
+    if (sandbox->handle != nullptr) {
+      Ending ending{EndCause::Request, "restoring " + snapshot->id};
+      ATOLL_CO_TRY(co_await stop_locked(*sandbox, std::move(ending)));
     }
     ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
-    record.status = Status::Stopped;
+    Record before = record;
     record.snapshot = snapshot->id;
-    ATOLL_CO_TRY(co_await save(*sandbox, "sandbox.restored"));
+    ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
   }
   co_return co_await resume(std::move(sandbox));
 }

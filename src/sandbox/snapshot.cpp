@@ -67,8 +67,7 @@ std::vector<SnapshotPtr> SnapshotIndex::list(const Caller& caller,
                                              const std::string& sandbox) const {
   std::vector<SnapshotPtr> found;
   for (const auto& [id, snapshot] : by_id_) {
-    bool wanted = sandbox.empty() ? snapshot->source.owner.tenant == caller.owner.tenant
-                                  : snapshot->source.id == sandbox;
+    bool wanted = sandbox.empty() || snapshot->source.id == sandbox;
     if (wanted && caller.may_see(snapshot->source)) found.push_back(snapshot);
   }
   std::sort(found.begin(), found.end(), [](const SnapshotPtr& a, const SnapshotPtr& b) {

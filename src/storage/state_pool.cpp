@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include <algorithm>
 
@@ -93,6 +94,19 @@ Result<UniqueFd> mount_device(const std::string& device) {
   return mounted;
 }
 
+// The kernel may still be letting go of an earlier launcher's mount.
+Result<UniqueFd> mount_patiently(int image, os::LoopDevice& device) {
+  constexpr int kAttempts = 400;
+  constexpr timespec kPause{.tv_sec = 0, .tv_nsec = 5'000'000};
+  for (int attempt = 1;; attempt++) {
+    ATOLL_ASSIGN(device, os::attach_loop(image));
+    auto mounted = mount_device(device.path);
+    if (mounted || attempt == kAttempts) return mounted;
+    device = {};
+    nanosleep(&kPause, nullptr);
+  }
+}
+
 Result<void> grow_to(uint64_t bytes, int image, const os::LoopDevice& device, int root) {
   struct stat info {};
   if (fstat(image, &info) != 0) return fail_errno("stat", kImage);
@@ -105,8 +119,8 @@ Result<void> grow_to(uint64_t bytes, int image, const os::LoopDevice& device, in
 Result<UniqueFd> mount_image(int data, uint64_t bytes) {
   if (!kernel_has_btrfs()) return fail(ErrorCode::NotSupported, "this kernel has no btrfs");
   ATOLL_ASSIGN(UniqueFd image, open_image(data, bytes));
-  ATOLL_ASSIGN(os::LoopDevice device, os::attach_loop(image.get()));
-  ATOLL_ASSIGN(UniqueFd mounted, mount_device(device.path));
+  os::LoopDevice device;
+  ATOLL_ASSIGN(UniqueFd mounted, mount_patiently(image.get(), device));
   ATOLL_ASSIGN(UniqueFd root, os::open_dir_at(mounted.get(), "."));
   ATOLL_TRY(os::btrfs::enable_quota(root.get()));
   ATOLL_TRY(grow_to(bytes, image.get(), device, root.get()));

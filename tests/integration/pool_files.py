@@ -4,6 +4,15 @@ import contextlib
 import pathlib
 import subprocess
 
+from product import wait_until
+
+
+def mount(image, view):
+    """A second device for the same image would destroy it."""
+    attached = subprocess.run(["losetup", "-n", "-O", "NAME", "-j", image], capture_output=True, text=True, check=True)
+    source = attached.stdout.split() or ["-oloop", image]
+    return subprocess.run(["mount", "-t", "btrfs", *source, view], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
 
 @contextlib.contextmanager
 def pool_of(server):
@@ -18,10 +27,8 @@ def pool_of(server):
     else:
         view = server.home / "pool-view"
         view.mkdir(exist_ok=True)
-        # A second device for the same image would destroy it.
-        attached = subprocess.run(["losetup", "-n", "-O", "NAME", "-j", image], capture_output=True, text=True, check=True)
-        source = attached.stdout.split() or ["-oloop", image]
-        subprocess.run(["mount", *source, view], check=True)
+        # The kernel may still be letting go of the launcher's.
+        wait_until(lambda: mount(image, view), 10, "the pool can be mounted")
         try:
             yield view
         finally:

@@ -37,14 +37,6 @@ class StateCase(AtollCase):
         self.assertEqual(result["exitCode"], 0, result)
         return result["stdout"]
 
-    def drop_all(self):
-        for snapshot in request("GET", "/v1/snapshots").json["snapshots"]:
-            self.assertEqual(request("DELETE", f"/v1/snapshots/{snapshot['snapshotId']}").status, 200)
-
-    def setUp(self):
-        super().setUp()
-        self.addCleanup(self.drop_all)
-
 
 class States(StateCase):
     def test_a_snapshot_is_a_moment(self):

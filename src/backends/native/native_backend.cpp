@@ -97,14 +97,15 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput
                                                                const std::string& slot) {
   auto session =
       std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot), nullptr);
-  // Told again: the server may have died before it had told it the first time.
-  session->configure_on_connect(configuration(input));
-  // A frozen agent cannot answer; it is greeted when it is thawed. One that should run may have
-  // been left frozen where its files were being copied.
-  if (!input.frozen) {
-    ATOLL_CO_TRY(co_await launcher_->tell(wire::FreezeRequest{.slot = slot, .frozen = false}));
-    ATOLL_CO_TRY(co_await session->control());
-  }
+  // All told again: the server may have died between doing a thing and recording it, or before it
+  // had told the agent the first time. Limits that cannot be set are no reason to end it.
+  wire::LimitsRequest limits{.slot = slot, .sandbox = input.session_key, .limits = input.limits};
+  (void)co_await launcher_->tell(std::move(limits));
+  wire::FreezeRequest freeze{.slot = slot, .frozen = input.frozen};
+  ATOLL_CO_TRY(co_await launcher_->tell(std::move(freeze)));
+  if (!input.keep_settings) session->configure_on_connect(configuration(input));
+  // A frozen agent cannot answer; it is greeted when it is thawed.
+  if (!input.frozen) ATOLL_CO_TRY(co_await session->control());
   found_slots_.erase(slot);
   Place place{slot, {}};
   auto layers = input.existing_metadata.find(kLayers);
