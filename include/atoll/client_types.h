@@ -188,6 +188,21 @@ struct SnapshotInfo {
   std::string json;  // as the server sent it
 };
 
+struct FileDifference {
+  std::string path;
+  std::string kind;  // "added", "changed" or "removed"
+  std::string type;  // "file", "directory", "symlink" or "other"
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;  // a unified diff, where there is one
+};
+
+struct DiffAnswer {
+  std::vector<FileDifference> changes;  // by path
+  bool complete = true;
+  std::string json;  // as the server sent it
+};
+
 struct ForkRequest {
   unsigned count = 1;
   std::string name = {};  // of several copies: NAME-1, NAME-2, ...

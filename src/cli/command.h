@@ -102,6 +102,7 @@ Command update_command();
 Command snapshot_command();
 Command restore_command();
 Command fork_command();
+Command diff_command();
 Command usage_command();
 Command rm_command();
 Command events_command();

@@ -94,6 +94,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
   Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
                                              std::vector<Spec> specs);
+  // From a snapshot to another, or to what the sandbox is now.
+  Task<Result<Difference>> diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
+                                bool with_texts);
   Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
   const SnapshotIndex& snapshots() const { return snapshots_; }
 

@@ -86,6 +86,26 @@ Task<void> Manager::remove_expired_snapshots() {
   }
 }
 
+static std::string layers_of(const Record& record) {
+  auto found = record.backend_state.find("layers");
+  return found == record.backend_state.end() ? std::string() : found->second;
+}
+
+Task<Result<Difference>> Manager::diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
+                                       bool with_texts) {
+  const Record& after = to != nullptr ? to->source : sandbox->record;
+  if (layers_of(from->source) != layers_of(after)) {
+    co_return fail(ErrorCode::InvalidState,
+                   "the two stand on different templates: they have nothing in common");
+  }
+  DiffInput input{.before = from->id,
+                  .after = to != nullptr ? to->id : std::string(),
+                  .session_key = sandbox->record.id,
+                  .metadata = after.backend_state,
+                  .with_texts = with_texts};
+  co_return co_await backend_.diff_states(std::move(input));
+}
+
 // The files change places at once, so a crash leaves the old ones or the new ones, and a sandbox
 // that is stopped.
 Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
@@ -93,11 +113,7 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
     auto lock = co_await sandbox->lifecycle.lock();
     Record& record = sandbox->record;
     if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
-    auto layers = [](const Record& of) {
-      auto found = of.backend_state.find("layers");
-      return found == of.backend_state.end() ? std::string() : found->second;
-    };
-    if (layers(record) != layers(snapshot->source)) {
+    if (layers_of(record) != layers_of(snapshot->source)) {
       co_return fail(ErrorCode::InvalidState,
                      "the snapshot stands on another template; create a sandbox from it instead");
     }

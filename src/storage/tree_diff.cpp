@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMaxTextFile = 256u << 10;
 constexpr int kMaxDepth = 256;
+constexpr size_t kBytesOfAChange = 32;
 
 using Entry = std::optional<LayeredView::Entry>;
 
@@ -116,7 +117,8 @@ class Walk {
   }
 
   void add(const std::string& path, const Entry& before, const Entry& after) {
-    if (diff_.changes.size() >= plan_.max_changes) {
+    bytes_ += path.size() + kBytesOfAChange;
+    if (bytes_ > plan_.max_bytes) {
       diff_.complete = false;
       return;
     }
@@ -132,19 +134,20 @@ class Walk {
   }
 
   std::string text_of(const std::string& path, const Entry& before, const Entry& after) {
-    if (text_bytes_ >= plan_.max_text) return {};
+    if (!plan_.with_texts) return {};
     auto old_text = read_text(before, path), new_text = read_text(after, path);
     if (!old_text || !new_text) return {};
     std::string text = unified_diff(*old_text, *new_text);
-    if (text_bytes_ + text.size() > plan_.max_text) return {};
-    text_bytes_ += text.size();
+    // No more than half of the rest: the other changes shall be told of, too.
+    if (text.size() > (plan_.max_bytes - bytes_) / 2) return {};
+    bytes_ += text.size();
     return text;
   }
 
   const DiffPlan& plan_;
   LayeredView before_, after_;
   Diff diff_;
-  size_t text_bytes_ = 0;
+  size_t bytes_ = 0;
 };
 
 }  // namespace

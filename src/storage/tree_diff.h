@@ -23,9 +23,9 @@ struct Change {
 struct DiffPlan {
   int before = -1;  // directories: an upper directory each
   int after = -1;
-  std::vector<int> layers;  // what both stand on, topmost first
-  size_t max_changes = 100'000;
-  size_t max_text = 0;  // bytes of all texts together; 0: none
+  std::vector<int> layers;      // what both stand on, topmost first
+  size_t max_bytes = 1u << 20;  // of the answer, about
+  bool with_texts = false;
 };
 
 struct Diff {

@@ -47,12 +47,12 @@ class TreeDiff : public testing::Test {
     ASSERT_EQ(setxattr((dir_ / path).c_str(), "trusted.overlay.opaque", "y", 1, 0), 0);
   }
 
-  Diff diff(size_t max_text = 0) {
+  Diff diff(bool with_texts = false) {
     UniqueFd before(open((dir_ / "before").c_str(), O_RDONLY | O_DIRECTORY));
     UniqueFd after(open((dir_ / "after").c_str(), O_RDONLY | O_DIRECTORY));
     UniqueFd layer(open((dir_ / "layer").c_str(), O_RDONLY | O_DIRECTORY));
     DiffPlan plan{.before = before.get(), .after = after.get(), .layers = {layer.get()}};
-    plan.max_text = max_text;
+    plan.with_texts = with_texts;
     return *diff_trees(plan);
   }
   std::vector<std::string> changes() {
@@ -116,7 +116,7 @@ TEST_F(TreeDiff, HasTheTextsOfSmallFiles) {
   put("layer/f", "one\ntwo\n");
   put("after/f", "one\nthree\n");
   put("after/bytes", std::string("\0\1", 2));
-  Diff found = diff(1 << 20);
+  Diff found = diff(true);
   ASSERT_EQ(found.changes.size(), 2u);
   EXPECT_EQ(found.changes[0].text, "");
   EXPECT_EQ(found.changes[1].text, "@@ -1,2 +1,2 @@\n one\n-two\n+three\n");
@@ -126,7 +126,7 @@ TEST_F(TreeDiff, StopsAtItsLimit) {
   for (int i = 0; i < 50; i++) put("after/" + std::to_string(i), "x");
   UniqueFd before(open((dir_ / "before").c_str(), O_RDONLY | O_DIRECTORY));
   UniqueFd after(open((dir_ / "after").c_str(), O_RDONLY | O_DIRECTORY));
-  auto found = diff_trees({.before = before.get(), .after = after.get(), .max_changes = 10});
+  auto found = diff_trees({.before = before.get(), .after = after.get(), .max_bytes = 340});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->changes.size(), 10u);
   EXPECT_FALSE(found->complete);
