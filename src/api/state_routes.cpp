@@ -77,7 +77,7 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
                              http::ResponseWriter& writer) {
   json::array list;
   for (const auto& snapshot : context.manager.snapshots().list(context.who.caller, sandbox)) {
-    list.push_back(snapshot_json(*snapshot));
+    if (!snapshot->automatic) list.push_back(snapshot_json(*snapshot));
   }
   co_return co_await writer.send_json(
       json::serialize(json::object{{"snapshots", std::move(list)}}));
@@ -121,6 +121,27 @@ Task<Result<void>> restore(Context& context, http::Request& request, http::Respo
   ATOLL_CO_ASSIGN(auto snapshot, context.manager.find_snapshot(context.who.caller, id));
   ATOLL_CO_TRY(co_await context.manager.restore(sandbox, snapshot));
   co_return co_await writer.send_json(json::serialize(sandbox_json(context, *sandbox)));
+}
+
+Task<Result<void>> history(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  json::array points;
+  for (const auto& point : context.manager.history(*sandbox)) {
+    points.push_back(json::object{{"snapshotId", point->id},
+                                  {"command", point->message},
+                                  {"createdAt", iso_time(point->created_at_ms)},
+                                  {"frozenMicroseconds", point->frozen_us}});
+  }
+  json::object body{{"history", sandbox->record.spec.history}, {"points", std::move(points)}};
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
+Task<Result<void>> undo(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto point, co_await context.manager.undo(sandbox));
+  json::object body{{"snapshotId", point->id}, {"command", point->message}};
+  body["sandbox"] = sandbox_json(context, *sandbox);
+  co_return co_await writer.send_json(json::serialize(body));
 }
 
 json::object change_json(const StateChange& change) {
@@ -187,6 +208,8 @@ void add_state_routes(ControlRoutes& routes) {
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/restore", restore);
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/fork", fork);
   routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/diff", diff);
+  routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/history", history);
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/undo", undo);
 }
 
 }  // namespace atl::api

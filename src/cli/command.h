@@ -103,6 +103,8 @@ Command snapshot_command();
 Command restore_command();
 Command fork_command();
 Command diff_command();
+Command history_command();
+Command undo_command();
 Command usage_command();
 Command rm_command();
 Command events_command();

@@ -212,6 +212,71 @@ Command diff_command() {
   return command;
 }
 
+// What a command changed: from the state before it to the state before the next.
+static Result<void> print_changes(Client& client, const std::string& sandbox,
+                                  const HistoryPoint& point, const HistoryPoint* next) {
+  ATOLL_ASSIGN(DiffAnswer found,
+               client.diff(sandbox, point.snapshot, next != nullptr ? next->snapshot : ""));
+  for (const FileDifference& change : found.changes) print_change(change);
+  return {};
+}
+
+Command history_command() {
+  struct State {
+    std::string sandbox;
+    bool changes = false;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "history";
+  command.summary = "Show the commands of a sandbox and the states before them";
+  command.examples = {"atoll history web", "atoll history web --changes"};
+  command.options = {{"--changes", "", "with what each command changed", &state->changes}};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(auto points, client.history(state->sandbox));
+      if (globals.json) {
+        print_json(join_json(points));
+        return 0;
+      }
+      Table table({{"STATE BEFORE"}, {"AT"}, {"COMMAND", Column::Kind::Elastic}});
+      for (size_t i = 0; i < points.size(); i++) {
+        const HistoryPoint& point = points[i];
+        table.add({Cell(point.snapshot), Cell(point.created_at), Cell(point.command)});
+        if (!state->changes) continue;
+        print_out(printable(point.command) + "\n");
+        const HistoryPoint* next = i + 1 < points.size() ? &points[i + 1] : nullptr;
+        ATOLL_TRY(print_changes(client, state->sandbox, point, next));
+      }
+      if (!state->changes) table.print();
+      return 0;
+    });
+  };
+  return command;
+}
+
+Command undo_command() {
+  auto sandbox = std::make_shared<std::string>();
+  Command command;
+  command.name = "undo";
+  command.summary = "Return a sandbox to the state before its last command; what runs in it ends";
+  command.examples = {"atoll create --history --name web && atoll exec web -- rm -rf /workspace",
+                      "atoll undo web"};
+  command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
+  command.run = [sandbox](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(HistoryPoint point, client.undo(*sandbox));
+      if (globals.json)
+        print_json(point.json);
+      else if (!globals.quiet)
+        print_out("undone: " + printable(point.command) + "\n");
+      return 0;
+    });
+  };
+  return command;
+}
+
 Command fork_command() {
   struct State {
     std::string sandbox;

@@ -70,6 +70,27 @@ Result<Sandbox> Client::restore(std::string_view sandbox, std::string_view snaps
   return client::to_sandbox(value);
 }
 
+static HistoryPoint to_point(const json::value& value) {
+  return {.snapshot = text_of(value, "snapshotId"),
+          .command = text_of(value, "command"),
+          .created_at = text_of(value, "createdAt"),
+          .json = json::serialize(value)};
+}
+
+Result<std::vector<HistoryPoint>> Client::history(std::string_view sandbox) {
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "GET", sandbox_target(sandbox, "/history"), {}));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "points"), to_point);
+}
+
+Result<HistoryPoint> Client::undo(std::string_view sandbox) {
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/undo"), "{}"));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return to_point(value);
+}
+
 static FileDifference to_difference(const json::value& value) {
   return {.path = text_of(value, "path"),
           .kind = text_of(value, "kind"),

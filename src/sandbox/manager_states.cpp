@@ -48,16 +48,18 @@ Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInp
   snapshot.parent = sandbox->record.snapshot;
   snapshot.message = std::move(input.message);
   snapshot.tags = std::move(input.tags);
+  snapshot.automatic = input.automatic;
   snapshot.created_at_ms = wall_clock_ms();
   if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
   snapshot.frozen_us = timings.frozen_us;
   snapshot.total_us = timings.total_us;
   snapshot.bytes = timings.bytes;
   sandbox->record.snapshot = snapshot.id;
+  if (input.automatic) sandbox->record.untouched = false;
   store::Write change;
   change.put_sandbox = {sandbox->record.id, encode_record(sandbox->record)};
   change.put_documents.push_back(document_of(snapshot));
-  change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
+  if (!snapshot.automatic) change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
   auto written = co_await write(std::move(change));
   if (!written) {
     sandbox->record.snapshot = snapshot.parent;
@@ -124,6 +126,7 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
     ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
     Record before = record;
     record.snapshot = snapshot->id;
+    record.untouched = true;
     ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
   }
   co_return co_await resume(std::move(sandbox));

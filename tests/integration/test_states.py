@@ -169,6 +169,30 @@ class States(StateCase):
         self.assertGreater(len(body["changes"]), 1000)
         self.assertEqual(request("GET", box.path("/diff")).status, 400)
 
+    def test_history_and_undo(self):
+        name = unique("undo")
+        box = self.create(name=name, history=True)
+        self.sh(box, "echo one > f")
+        self.sh(box, "echo two > f")
+        cli("exec", name, "--", "rm", "-rf", "/workspace/f", "/etc/issue")
+        points = request("GET", box.path("/history")).json["points"]
+        self.assertEqual([point["command"].split()[0] for point in points][-1], "rm")
+        self.assertEqual(len(points), 3)
+        self.assertEqual(request("GET", box.path("/snapshots")).json["snapshots"], [], "these are not for everybody")
+        self.assertIn("undone: rm -rf /workspace/f", cli("undo", name).stdout)
+        self.assertEqual(request("POST", box.path("/undo")).json["snapshotId"], points[1]["snapshotId"])
+        self.assertEqual(request("POST", box.path("/undo")).json["snapshotId"], points[0]["snapshotId"])
+        reply = request("POST", box.path("/undo"))
+        self.assertEqual((reply.status, reply.json["message"]), (409, "there is nothing more to undo"))
+        self.assertEqual(self.sh(box, "ls /workspace; test -e /etc/issue && echo there"), "there\n")
+        self.assertEqual(len(request("GET", box.path("/history")).json["points"]), 1, "what was undone is gone")
+        self.sh(box, "echo new > g")
+        shown = cli("history", name, "--changes").stdout
+        self.assertRegex(shown, r"(?m)^\+ /workspace/g  4 B$")
+        plain = self.create()
+        reply = request("POST", plain.path("/undo"))
+        self.assertEqual(reply.status, 409, reply)
+
     def test_bad_input(self):
         box = self.create()
         cases = [
