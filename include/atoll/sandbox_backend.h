@@ -37,6 +37,17 @@ struct SessionState {
   std::map<std::string, std::string> metadata;
 };
 
+// A template as a name, version or tag has found it.
+struct FoundTemplate {
+  std::string key;       // this version of it, for CreateInput
+  std::string contents;  // differs where the contents do, whatever the key
+  // What a sandbox of it has where its creator says nothing. 0 and empty: as usual.
+  std::map<std::string, std::string> env;
+  std::string workdir;
+  std::string user;
+  Limits limits;
+};
+
 struct CreateInput {
   std::string template_key;  // empty: the backend's default
   std::string session_key;   // the same key gives the same sandbox
@@ -46,6 +57,7 @@ struct CreateInput {
   Limits limits;
   Profile profile = Profile::Dev;
   std::string default_user = "root";
+  std::string workdir;         // empty: as usual
   bool ephemeral = false;      // its files need not survive a crash of the host
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
@@ -88,6 +100,12 @@ class SandboxBackend {
   virtual ~SandboxBackend() = default;
   virtual const std::string& name() const = 0;
 
+  // Which template a name stands for now; ErrorCode::TemplateMissing where none.
+  virtual Result<FoundTemplate> find_template(const std::string& reference) {
+    FoundTemplate found;
+    found.key = reference;
+    return found;
+  }
   // Idempotent, also under concurrent callers.
   virtual Task<Result<PrewarmResult>> prewarm(PrewarmInput input) = 0;
   // Creates or finds again; concurrent callers with one key get one sandbox. A template that does

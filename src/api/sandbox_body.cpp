@@ -4,7 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 
-#include "base/random_id.h"
+#include "image/template.h"
 
 namespace atl::api {
 namespace {
@@ -182,9 +182,9 @@ Result<std::string> read_template(JsonObjectReader& reader) {
     return fail(bad("templateId", "give either environment or templateId"));
   }
   std::string name = template_id.value_or(environment.value_or("base"));
-  if (is_valid_id(name)) return name;
-  return fail(
-      bad(template_id ? "templateId" : "environment", "a template's name is of a-z, 0-9 and '-'"));
+  auto parsed = image::parse_template_reference(name);
+  if (parsed) return name;
+  return fail(bad(template_id ? "templateId" : "environment", parsed.error().message()));
 }
 
 Result<uint32_t> read_seconds(JsonObjectReader& reader, std::string_view name, uint32_t fallback) {
@@ -205,6 +205,19 @@ Result<void> read_lifetimes(const ServiceSettings& settings, JsonObjectReader& r
   return {};
 }
 
+// Field by field; 0 is what nobody has said.
+Limits first_given(const Limits& request, const Limits& of_template, const Limits& usual) {
+  auto pick = [](auto first, auto second, auto third) {
+    return first != 0 ? first : (second != 0 ? second : third);
+  };
+  Limits limits;
+  limits.memory_bytes = pick(request.memory_bytes, of_template.memory_bytes, usual.memory_bytes);
+  limits.cpu_millis = pick(request.cpu_millis, of_template.cpu_millis, usual.cpu_millis);
+  limits.pids = pick(request.pids, of_template.pids, usual.pids);
+  limits.disk_bytes = pick(request.disk_bytes, of_template.disk_bytes, usual.disk_bytes);
+  return limits;
+}
+
 Result<Profile> read_profile(JsonObjectReader& reader) {
   ATOLL_ASSIGN(auto profile, reader.optional_string("profile"));
   if (profile && *profile != "dev" && *profile != "strict") {
@@ -219,13 +232,13 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_ASSIGN(const json::object* object, document.object());
   JsonObjectReader reader(*object);
   sandbox::Spec spec;
-  spec.limits = service.manager.default_limits();
+  Limits given;
   ATOLL_ASSIGN(auto name, reader.optional_string("name"));
   ATOLL_ASSIGN(spec.template_name, read_template(reader));
   ATOLL_ASSIGN(spec.env, reader.string_map("env"));
   ATOLL_TRY(check_env(spec.env));
   ATOLL_TRY(read_secrets(reader, spec));
-  ATOLL_TRY(read_resources(reader, spec.limits));
+  ATOLL_TRY(read_resources(reader, given));
   ATOLL_ASSIGN(spec.profile, read_profile(reader));
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
   ATOLL_TRY(read_lifetimes(service.settings, reader, spec));
@@ -240,7 +253,9 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_TRY(reader.finish());
   if (name && name->empty()) return fail(bad("name", "leave the name out or give one"));
   spec.name = name.value_or("");
-  spec.user = user.value_or("root");
+  ATOLL_ASSIGN(FoundTemplate found, service.manager.backend().find_template(spec.template_name));
+  spec.limits = first_given(given, found.limits, service.manager.default_limits());
+  spec.user = user.value_or(found.user.empty() ? "root" : found.user);
   spec.ephemeral = ephemeral.value_or(false);
   spec.idempotency_key = key.value_or("");
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));

@@ -40,7 +40,12 @@ Task<Result<void>> environments(Context& context, http::Request&, http::Response
 
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {
   json::object pool;
-  for (const auto& [name, size] : context.manager.pool().sizes()) pool[name] = size;
+  // By name: that there are versions is of no interest here.
+  std::map<std::string, size_t> ready;
+  for (const auto& [key, size] : context.manager.pool().sizes()) {
+    ready[key.substr(0, key.find('@'))] += size;
+  }
+  for (const auto& [name, size] : ready) pool[name] = size;
   json::array degraded;
   for (const std::string& item : context.manager.backend().degraded()) degraded.emplace_back(item);
   json::object object{{"version", context.service.settings.version},

@@ -67,35 +67,6 @@ Result<std::string> read_small_file(int fd, const std::string& name) {
   }
 }
 
-Result<TemplateFile> load_file(const std::string& dir, const std::string& name) {
-  std::string path = fmt::format("{}/{}{}", dir, name, kSuffix);
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd.valid() && errno == ENOENT) return fail(missing(name, name));
-  if (!fd.valid()) return fail_errno("open", path);
-  ATOLL_ASSIGN(std::string content, read_small_file(fd.get(), path));
-  Result<TemplateFile> file = parse_template_file(content);
-  if (!file) return fail(std::move(file).error().context("reading " + path));
-  if (file->name != name) {
-    return fail(ErrorCode::Internal, fmt::format("{} is about '{}'", path, file->name));
-  }
-  return file;
-}
-
-Result<const Template*> select(const TemplateFile& file, const TemplateReference& wanted) {
-  if (!wanted.version && wanted.tag.empty()) return &file.versions.back();
-  uint32_t number = wanted.version.value_or(0);
-  std::string text = fmt::format("{}@{}", wanted.name, number);
-  if (!wanted.tag.empty()) {
-    text = fmt::format("{}:{}", wanted.name, wanted.tag);
-    auto tagged = file.tags.find(wanted.tag);
-    if (tagged == file.tags.end()) return fail(missing(text, wanted.name));
-    number = tagged->second;
-  }
-  const Template* found = file.version(number);
-  if (found == nullptr) return fail(missing(text, wanted.name));
-  return found;
-}
-
 // One change of the directory's files at a time, across processes.
 Result<UniqueFd> lock_templates(const std::string& dir) {
   ATOLL_ASSIGN(UniqueFd templates, open_or_create_directory(dir));
@@ -121,7 +92,7 @@ Result<std::vector<TemplateFile>> load_all(const std::string& dir) {
     if (!name.ends_with(kSuffix) || name.front() == '.') continue;
     std::string stem = name.substr(0, name.size() - kSuffix.size());
     ATOLL_TRY(check_name(stem));
-    Result<TemplateFile> file = load_file(dir, stem);
+    Result<TemplateFile> file = load_template_file(dir, stem);
     // Removed meanwhile.
     if (!file && file.error().code() == ErrorCode::TemplateMissing) continue;
     if (!file) return fail(std::move(file).error());
@@ -139,6 +110,35 @@ Result<UniqueFd> open_hold(const std::string& dir) {
 }
 
 }  // namespace
+
+Result<TemplateFile> load_template_file(const std::string& dir, const std::string& name) {
+  std::string path = fmt::format("{}/{}{}", dir, name, kSuffix);
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid() && errno == ENOENT) return fail(missing(name, name));
+  if (!fd.valid()) return fail_errno("open", path);
+  ATOLL_ASSIGN(std::string content, read_small_file(fd.get(), path));
+  Result<TemplateFile> file = parse_template_file(content);
+  if (!file) return fail(std::move(file).error().context("reading " + path));
+  if (file->name != name) {
+    return fail(ErrorCode::Internal, fmt::format("{} is about '{}'", path, file->name));
+  }
+  return file;
+}
+
+Result<const Template*> select_version(const TemplateFile& file, const TemplateReference& wanted) {
+  if (!wanted.version && wanted.tag.empty()) return &file.versions.back();
+  uint32_t number = wanted.version.value_or(0);
+  std::string text = fmt::format("{}@{}", wanted.name, number);
+  if (!wanted.tag.empty()) {
+    text = fmt::format("{}:{}", wanted.name, wanted.tag);
+    auto tagged = file.tags.find(wanted.tag);
+    if (tagged == file.tags.end()) return fail(missing(text, wanted.name));
+    number = tagged->second;
+  }
+  const Template* found = file.version(number);
+  if (found == nullptr) return fail(missing(text, wanted.name));
+  return found;
+}
 
 std::string now_rfc3339() {
   timespec now{};
@@ -180,7 +180,7 @@ Result<uint32_t> save_template(const std::string& dir, const Template& manifest)
   if ((info.st_mode & 0005) != 0005 && fchmod(templates.get(), info.st_mode | 0755) != 0) {
     return fail_errno("fchmod", dir);
   }
-  Result<TemplateFile> file = load_file(dir, manifest.name);
+  Result<TemplateFile> file = load_template_file(dir, manifest.name);
   if (!file && file.error().code() != ErrorCode::TemplateMissing) {
     return fail(std::move(file).error());
   }
@@ -199,8 +199,8 @@ Result<uint32_t> save_template(const std::string& dir, const Template& manifest)
 
 Result<Template> load_template(const std::string& dir, const std::string& reference) {
   ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
-  ATOLL_ASSIGN(TemplateFile file, load_file(dir, wanted.name));
-  ATOLL_ASSIGN(const Template* found, select(file, wanted));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
   return *found;
 }
 
@@ -227,8 +227,8 @@ Result<void> tag_template(const std::string& dir, const std::string& reference,
   if (!is_tag(tag)) return fail(bad("a tag is 1 to 64 letters, digits, '.', '_' and '-'"));
   ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
   ATOLL_ASSIGN(UniqueFd templates, lock_templates(dir));
-  ATOLL_ASSIGN(TemplateFile file, load_file(dir, wanted.name));
-  ATOLL_ASSIGN(const Template* found, select(file, wanted));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
   file.tags[tag] = found->version;
   return store_file(templates.get(), file);
 }
@@ -236,18 +236,18 @@ Result<void> tag_template(const std::string& dir, const std::string& reference,
 Result<std::vector<Template>> select_templates(const std::string& dir,
                                                const std::string& reference) {
   ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
-  ATOLL_ASSIGN(TemplateFile file, load_file(dir, wanted.name));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
   if (!wanted.version && wanted.tag.empty()) return std::move(file.versions);
-  ATOLL_ASSIGN(const Template* found, select(file, wanted));
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
   return std::vector<Template>{*found};
 }
 
 Result<void> remove_template(const std::string& dir, const std::string& reference) {
   ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
   ATOLL_ASSIGN(UniqueFd templates, lock_templates(dir));
-  ATOLL_ASSIGN(TemplateFile file, load_file(dir, wanted.name));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
   if (wanted.version || !wanted.tag.empty()) {
-    ATOLL_ASSIGN(const Template* found, select(file, wanted));
+    ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
     uint32_t number = found->version;
     std::erase_if(file.versions, [&](const Template& item) { return item.version == number; });
     std::erase_if(file.tags, [&](const auto& item) { return item.second == number; });

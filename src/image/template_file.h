@@ -19,6 +19,9 @@ struct TemplateFile {
 };
 
 std::string encode_template_file(const TemplateFile& file);
+// TemplateMissing where there is none.
+Result<TemplateFile> load_template_file(const std::string& dir, const std::string& name);
+Result<const Template*> select_version(const TemplateFile& file, const TemplateReference& wanted);
 // Internal for what is not such a file.
 Result<TemplateFile> parse_template_file(std::string_view text);
 

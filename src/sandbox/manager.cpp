@@ -51,6 +51,19 @@ Task<Result<void>> Manager::start() {
   co_return Result<void>();
 }
 
+// It is told all that it was told before: the server may have died right before that.
+CreateInput Manager::reattach_input(const Record& record) const {
+  CreateInput input;
+  auto found = template_of(record);
+  auto told = input_for(record.id, record.owner, record.spec, found ? *found : FoundTemplate());
+  if (told) input = std::move(*told);
+  input.session_key = record.id;
+  input.existing_metadata = record.backend_state;
+  input.frozen = record.status == Status::Paused;
+  input.reattach_only = true;
+  return input;
+}
+
 Task<Result<void>> Manager::adopt(Record record) {
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   Record& known = sandbox->record;
@@ -59,10 +72,7 @@ Task<Result<void>> Manager::adopt(Record record) {
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
   if (!had_processes) co_return Result<void>();
-  CreateInput input{.session_key = known.id,
-                    .existing_metadata = known.backend_state,
-                    .frozen = known.status == Status::Paused,
-                    .reattach_only = true};
+  CreateInput input = reattach_input(known);
   auto handle = co_await backend_.create(std::move(input));
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
@@ -111,21 +121,44 @@ Result<void> Manager::check(const Caller& caller, const Spec& spec) const {
   return auth::check(caller.quota, index_.used(caller.owner.key_id), demand(spec.limits));
 }
 
-Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner,
-                                       const Spec& spec) const {
+Result<FoundTemplate> Manager::template_of(const Record& record) const {
+  const std::string& key = record.template_key;
+  return backend_.find_template(key.empty() ? record.spec.template_name : key);
+}
+
+void Manager::warm_pool() {
+  auto found = backend_.find_template("base");
+  if (found) follow_template("base", *found);
+  pool_->warm(found ? found->key : "base");
+}
+
+// A name that stands for something else now leaves blank sandboxes behind that nobody will take.
+void Manager::follow_template(const std::string& name, const FoundTemplate& found) {
+  FoundTemplate& before = followed_[name];
+  if (before.key == found.key && before.contents == found.contents) return;
+  if (!before.key.empty()) pool_->retire(before.key);
+  before = found;
+}
+
+Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner, const Spec& spec,
+                                       const FoundTemplate& found) const {
   CreateInput input;
-  input.template_key = spec.template_name;
+  input.template_key = found.key;
+  input.workdir = found.workdir;
   input.session_key = id;
   input.env = spec.env;
   input.limits = spec.limits;
   input.profile = spec.profile;
   input.default_user = spec.user;
   input.ephemeral = spec.ephemeral;
-  if (spec.secrets.empty() && !spec.all_secrets) return input;
-  if (!secrets_) return fail(ErrorCode::Internal, "this server keeps no secrets");
-  ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
-  // A variable given for this sandbox alone wins over the tenant's secret of that name.
-  input.env.insert(values.begin(), values.end());
+  if (!spec.secrets.empty() || spec.all_secrets) {
+    if (!secrets_) return fail(ErrorCode::Internal, "this server keeps no secrets");
+    ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
+    // A variable given for this sandbox alone wins over the tenant's secret of that name.
+    input.env.insert(values.begin(), values.end());
+  }
+  // And both win over the template's.
+  input.env.insert(found.env.begin(), found.env.end());
   return input;
 }
 
@@ -153,6 +186,8 @@ Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec) {
 Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
   int64_t begin = os::monotonic_us();
   ATOLL_CO_TRY(check(caller, spec));
+  ATOLL_CO_ASSIGN(FoundTemplate found, backend_.find_template(spec.template_name));
+  follow_template(spec.template_name, found);
   std::string tenant = caller.owner.tenant, name = spec.name;
   if (!name.empty() && !index_.reserve_name(tenant, name)) {
     co_return fail(Error(ErrorCode::Conflict, "the name '" + name +
@@ -166,35 +201,37 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
     under_way_--;
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });
-  std::string template_name = spec.template_name;
+  std::string template_key = found.key;
   bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
   std::shared_ptr<SandboxHandle> handle;
-  if (poolable) handle = pool_->take(template_name);
+  if (poolable) handle = pool_->take(template_key);
   bool taken = handle != nullptr;
-  auto built = taken ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
-                     : co_await build_cold(std::move(caller.owner), std::move(spec));
+  Order order{std::move(caller.owner), std::move(spec), std::move(found)};
+  auto built = taken ? co_await claim(std::move(handle), std::move(order))
+                     : co_await build_cold(std::move(order));
   if (!built) {
-    if (taken) pool_->refill(template_name);
+    if (taken) pool_->refill(template_key);
     co_return built;
   }
   SandboxPtr sandbox = std::move(*built);
   index_.add(sandbox);
   kept = true;
   // The template exists and somebody wants it: the next one should be there already.
-  if (poolable) pool_->refill(template_name);
+  if (poolable) pool_->refill(template_key);
   sandbox->create_us = os::monotonic_us() - begin;
   if (sandbox->record.status == Status::Provisioning) start_provisioning(sandbox);
   co_return sandbox;
 }
 
-SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
+SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Order order,
                              Source source) const {
   Record record;
   record.id = handle->session().id();
-  record.owner = std::move(owner);
+  record.owner = std::move(order.owner);
   record.generation = random_id("", 16);
-  record.status = spec.git.url.empty() ? Status::Running : Status::Provisioning;
-  record.spec = std::move(spec);
+  record.status = order.spec.git.url.empty() ? Status::Running : Status::Provisioning;
+  record.spec = std::move(order.spec);
+  record.template_key = std::move(order.found.key);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
@@ -205,15 +242,14 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner,
 }
 
 // The row is written while the agent is told whose it is now.
-Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Owner owner,
-                                        Spec spec) {
-  bool other_limits = spec.limits != pool_->limits();
-  auto input = input_for(handle->session().id(), owner, spec);
+Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Order order) {
+  bool other_limits = order.spec.limits != pool_->limits();
+  auto input = input_for(handle->session().id(), order.owner, order.spec, order.found);
   if (!input) {
     (void)co_await handle->destroy();
     co_return fail(std::move(input).error());
   }
-  SandboxPtr sandbox = describe(handle, std::move(owner), std::move(spec), Source::Pool);
+  SandboxPtr sandbox = describe(handle, std::move(order), Source::Pool);
   auto saved = save_meanwhile(sandbox);
   Result<void> configured;
   if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
@@ -221,11 +257,12 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
-Task<Result<SandboxPtr>> Manager::build_cold(Owner owner, Spec spec) {
-  ATOLL_CO_ASSIGN(CreateInput input, input_for(random_id("sandbox-"), owner, spec));
+Task<Result<SandboxPtr>> Manager::build_cold(Order order) {
+  ATOLL_CO_ASSIGN(CreateInput input,
+                  input_for(random_id("sandbox-"), order.owner, order.spec, order.found));
   auto handle = co_await backend_.create(std::move(input));
   if (!handle) co_return fail(std::move(handle).error());
-  SandboxPtr sandbox = describe(*handle, std::move(owner), std::move(spec), Source::Cold);
+  SandboxPtr sandbox = describe(*handle, std::move(order), Source::Cold);
   auto saved = save_meanwhile(sandbox);
   Result<void> ready = co_await (*handle)->ready();
   co_return co_await acknowledge(sandbox, std::move(ready), saved);

@@ -60,7 +60,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   void set_secret_source(SecretSource source) { secrets_ = std::move(source); }
   // Finds again what an earlier server left, and clears away what nobody was promised.
   Task<Result<void>> start();
-  void warm_pool() { pool_->warm("base"); }
+  void warm_pool();
   // Empties the pool; with `end_all` also stops every sandbox.
   Task<void> shut_down(bool end_all);
 
@@ -97,14 +97,23 @@ class Manager : public std::enable_shared_from_this<Manager> {
  private:
   Result<void> check(const Caller& caller, const Spec& spec) const;
   Task<Result<SandboxPtr>> build(Caller caller, Spec spec);
-  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec);
-  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec);
+  // A sandbox to be, with what its template gives it.
+  struct Order {
+    Owner owner;
+    Spec spec;
+    FoundTemplate found;
+  };
+  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Order order);
+  Task<Result<SandboxPtr>> build_cold(Order order);
+  Result<FoundTemplate> template_of(const Record& record) const;
+  CreateInput reattach_input(const Record& record) const;
+  void follow_template(const std::string& name, const FoundTemplate& found);
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
-  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
-                      Source source) const;
-  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Order order, Source source) const;
+  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec,
+                                const FoundTemplate& found) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
 
@@ -138,6 +147,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   boost::asio::steady_timer lifetime_timer_;
   Index index_;
   std::map<std::string, Tombstone> tombstones_;
+  std::map<std::string, FoundTemplate> followed_;  // what names of templates stood for last
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
   size_t under_way_ = 0;  // creations that are not in the index yet

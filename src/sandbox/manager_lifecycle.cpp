@@ -144,7 +144,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   if (record.status == Status::Paused) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
-    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    ATOLL_CO_ASSIGN(FoundTemplate found, template_of(record));
+    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec, found));
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
     auto ready = co_await handle->ready();
     if (!ready) {

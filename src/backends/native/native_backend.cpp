@@ -11,7 +11,7 @@ static wire::Configure configuration(const CreateInput& input) {
   wire::Configure request;
   request.sandbox_id = input.session_key;
   request.profile = input.profile;
-  request.workdir = "/workspace";
+  request.workdir = input.workdir.empty() ? "/workspace" : input.workdir;
   request.default_user = input.default_user;
   for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
   return request;
@@ -19,7 +19,10 @@ static wire::Configure configuration(const CreateInput& input) {
 
 NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
                              std::shared_ptr<LauncherClient> launcher, NativeOptions options)
-    : executor_(std::move(executor)), launcher_(std::move(launcher)), options_(std::move(options)) {
+    : executor_(std::move(executor)),
+      launcher_(std::move(launcher)),
+      options_(std::move(options)),
+      templates_(options_.data_dir + "/templates") {
   launcher_->on_ended([this](const wire::Ended& ended) { slot_ended(ended); });
 }
 
@@ -36,10 +39,21 @@ Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
   return launcher_->tell(wire::ReserveRequest{.slots = slots});
 }
 
-Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
-  const std::string& key = template_key.empty() ? options_.default_template : template_key;
+Result<FoundTemplate> NativeBackend::find_template(const std::string& reference) {
   ATOLL_ASSIGN(image::Template manifest,
-               image::load_template(options_.data_dir + "/templates", key));
+               templates_.find(reference.empty() ? options_.default_template : reference));
+  FoundTemplate found{.key = manifest.key(), .contents = {}};
+  for (const std::string& layer : manifest.layers) found.contents += layer + " ";
+  found.env = std::move(manifest.defaults.env);
+  found.workdir = std::move(manifest.defaults.workdir);
+  found.user = std::move(manifest.defaults.user);
+  found.limits = manifest.defaults.limits;
+  return found;
+}
+
+Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) {
+  const std::string& key = template_key.empty() ? options_.default_template : template_key;
+  ATOLL_ASSIGN(image::Template manifest, templates_.find(key));
   // Manifests list layers from the bottom up, overlayfs from the top down.
   return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
 }

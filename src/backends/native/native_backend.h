@@ -10,6 +10,7 @@
 #include "atoll/sandbox_backend.h"
 #include "backends/native/launcher_client.h"
 #include "backends/native/native_session.h"
+#include "image/template_catalog.h"
 
 namespace atl::native {
 
@@ -28,6 +29,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> start();
 
   const std::string& name() const override { return name_; }
+  Result<FoundTemplate> find_template(const std::string& reference) override;
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
@@ -46,7 +48,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<HandlePtr>> build(CreateInput input);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
-  Result<std::vector<std::string>> layers_of(const std::string& template_key) const;
+  Result<std::vector<std::string>> layers_of(const std::string& template_key);
   std::string socket_of(const std::string& slot) const;
   void slot_ended(const wire::Ended& ended);
   void forget(const std::string& session_key);
@@ -55,6 +57,7 @@ class NativeBackend : public SandboxBackend {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<LauncherClient> launcher_;
   NativeOptions options_;
+  image::TemplateCatalog templates_;
   std::map<std::string, HandlePtr> live_;  // by session key
   async::KeyedTurns under_way_;            // creations and prewarms
   std::set<std::string> found_slots_;      // alive at start and not claimed yet
