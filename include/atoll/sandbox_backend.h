@@ -48,6 +48,41 @@ struct FoundTemplate {
   Limits limits;
 };
 
+// How far the import of a template has come.
+struct TemplateProgress {
+  std::string phase;  // "download", "unpack"
+  uint32_t layer = 0;
+  uint32_t layers = 0;
+  uint64_t bytes = 0;
+  uint64_t total = 0;
+};
+
+// An archive that is being received.
+class TemplateUpload {
+ public:
+  virtual ~TemplateUpload() = default;
+  virtual Task<Result<void>> write(std::string bytes) = 0;
+};
+
+struct ImportInput {
+  std::string name;
+  std::string tag;
+  std::string source;  // REGISTRY/NAME:TAG; of an upload, what the template remembers
+  std::shared_ptr<TemplateUpload> upload;
+  std::string user;  // for the registry
+  std::string password;
+  bool insecure = false;  // plain HTTP beyond this host
+  std::function<void(const TemplateProgress&)> progress;
+};
+
+struct ImportedTemplate {
+  std::string key;
+  bool reused = false;  // it stood for exactly this before
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  uint32_t reused_layers = 0;
+};
+
 struct CreateInput {
   std::string template_key;  // empty: the backend's default
   std::string session_key;   // the same key gives the same sandbox
@@ -105,6 +140,17 @@ class SandboxBackend {
     FoundTemplate found;
     found.key = reference;
     return found;
+  }
+  virtual Task<Result<std::shared_ptr<TemplateUpload>>> start_upload() {
+    co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
+  }
+  // A template of that name gets a new version.
+  virtual Task<Result<ImportedTemplate>> import_template(ImportInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
+  }
+  // Discards what no template and none of these contents (FoundTemplate) needs.
+  virtual Task<Result<void>> collect_templates(std::vector<std::string> /*contents_in_use*/) {
+    co_return Result<void>();
   }
   // Idempotent, also under concurrent callers.
   virtual Task<Result<PrewarmResult>> prewarm(PrewarmInput input) = 0;

@@ -19,25 +19,6 @@ Task<Result<void>> health(Context& context, http::Request&, http::ResponseWriter
   co_return co_await writer.send_json(R"({"status":"ok"})");
 }
 
-Task<Result<void>> list_templates(Context& context, const char* key, http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(auto all, image::list_templates(context.service.settings.templates_dir));
-  json::array list;
-  for (const image::Template& item : all) {
-    list.push_back(
-        json::object{{"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
-  }
-  co_return co_await writer.send_json(json::serialize(json::object{{key, std::move(list)}}));
-}
-
-Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWriter& writer) {
-  return list_templates(context, "templates", writer);
-}
-
-// What the SDKs call a template.
-Task<Result<void>> environments(Context& context, http::Request&, http::ResponseWriter& writer) {
-  return list_templates(context, "environments", writer);
-}
-
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {
   json::object pool;
   // By name: that there are versions is of no interest here.
@@ -100,8 +81,6 @@ Task<Result<void>> whoami(Context& context, http::Request&, http::ResponseWriter
 
 void add_system_routes(ControlRoutes& routes) {
   routes.add(Access::Open, "GET", "/health", health);
-  routes.add(Access::Read, "GET", "/v1/templates", templates);
-  routes.add(Access::Read, "GET", "/v1/environments", environments);
   routes.add(Access::Read, "GET", "/v1/system", system);
   routes.add(Access::Read, "GET", "/v1/system/criu-status", criu_status);
   routes.add(Access::Read, "GET", "/v1/shapes", shapes);

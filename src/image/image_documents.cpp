@@ -16,7 +16,8 @@ namespace json = boost::json;
 constexpr size_t kMaxManifests = 1024;
 constexpr size_t kMaxVariables = 1024;
 constexpr size_t kMaxArguments = 1024;
-constexpr size_t kMaxTextBytes = 128 << 10;
+constexpr size_t kMaxTextBytes = 64 << 10;
+constexpr size_t kMaxSettingsBytes = 64 << 10;
 
 constexpr std::string_view kLayerTypes[] = {
     "application/vnd.oci.image.layer.v1.tar",
@@ -279,6 +280,15 @@ Result<ImageConfig> parse_image_config(std::string_view text) {
   ATOLL_ASSIGN(config.user, text_at(*run, "User"));
   ATOLL_ASSIGN(config.entrypoint, texts_at(*run, "Entrypoint", kMaxArguments));
   ATOLL_ASSIGN(config.cmd, texts_at(*run, "Cmd", kMaxArguments));
+  size_t bytes = 0;
+  for (const auto& [name, value] : config.env) bytes += name.size() + value.size();
+  for (const std::string& word : config.entrypoint) bytes += word.size();
+  for (const std::string& word : config.cmd) bytes += word.size();
+  if (bytes > kMaxSettingsBytes) {
+    return fail(ErrorCode::TooLarge,
+                fmt::format("the image's environment and command have more than {} bytes",
+                            kMaxSettingsBytes));
+  }
   if (!config.workdir.empty() && config.workdir.front() != '/') {
     return bad("the image's working directory is not an absolute path");
   }

@@ -53,13 +53,19 @@ Result<Staging> Staging::create(const std::string& data_dir, uid_t uid, gid_t gi
   return Staging(std::move(parent), std::move(id), std::move(dir));
 }
 
+Result<Staging> Staging::open(const std::string& data_dir, const std::string& id) {
+  ATOLL_ASSIGN(UniqueFd parent, os::open_dir_at(AT_FDCWD, (data_dir + "/incoming").c_str()));
+  ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(parent.get(), id.c_str(), kDirectory));
+  return Staging(UniqueFd(), id, std::move(dir));
+}
+
 Staging::Staging(Staging&& other) noexcept
     : parent_(std::move(other.parent_)),
       id_(std::exchange(other.id_, {})),
       dir_(std::move(other.dir_)) {}
 
 Staging::~Staging() {
-  if (!id_.empty()) (void)remove_tree(parent_.get(), id_);
+  if (!id_.empty() && parent_.valid()) (void)remove_tree(parent_.get(), id_);
 }
 
 }  // namespace atl::image

@@ -45,12 +45,24 @@ class Importer {
   Importer(const TemplateImportOptions& options, LayerStore store, Staging staging)
       : options_(options), store_(std::move(store)), staging_(std::move(staging)) {}
 
+  // What is in the staging directory.
+  Result<Template> run_staged(const std::optional<ImagePlan>& plan) {
+    if (plan) return import_plan(*plan, -1);
+    ATOLL_ASSIGN(UniqueFd upload,
+                 os::open_beneath(staging_.dir(), kUploadFile, O_RDONLY | O_NONBLOCK));
+    struct stat info {};
+    if (fstat(upload.get(), &info) != 0) return fail_errno("fstat", kUploadFile);
+    if (!S_ISREG(info.st_mode)) return fail(ErrorCode::InvalidArgument, "not a regular file");
+    return import_archive(upload.get());
+  }
+
   Result<Template> run() {
     if (options_.fetch) return fetch_image();
     if (options_.source.starts_with(kLayoutPrefix)) {
       return import_layout(options_.source.substr(kLayoutPrefix.size()));
     }
-    return import_archive(options_.source);
+    ATOLL_ASSIGN(UniqueFd archive, open_archive(options_.source));
+    return import_archive(archive.get());
   }
 
   uint64_t entries = 0;
@@ -88,12 +100,11 @@ class Importer {
     return import_plan(*plan, dir.get());
   }
 
-  Result<Template> import_archive(const std::string& path) {
-    ATOLL_ASSIGN(UniqueFd archive, open_archive(path));
-    ATOLL_ASSIGN(bool maybe, begins_like_image(archive.get()));
+  Result<Template> import_archive(int archive) {
+    ATOLL_ASSIGN(bool maybe, begins_like_image(archive));
     if (maybe) {
-      ATOLL_ASSIGN(UniqueFd plain, plain_archive(archive.get()));
-      int fd = plain.valid() ? plain.get() : archive.get();
+      ATOLL_ASSIGN(UniqueFd plain, plain_archive(archive));
+      int fd = plain.valid() ? plain.get() : archive;
       Result<ImagePlan> plan = run_planner(planner_for([&](const OpenFile&) -> Result<ImagePlan> {
         ATOLL_ASSIGN(TarFiles files, TarFiles::scan(fd));
         return plan_layout(files, PlanOrigin::Archive);
@@ -101,7 +112,7 @@ class Importer {
       if (plan) return import_plan(*plan, fd);
       if (plan.error().code() != ErrorCode::NotFound) return fail(std::move(plan).error());
     }
-    return import_rootfs_archive(archive.get());
+    return import_rootfs_archive(archive);
   }
 
   Result<bool> begins_like_image(int archive) {
@@ -251,6 +262,29 @@ Result<TemplateImport> import_template(const TemplateImportOptions& options) {
   if (!made) return fail(std::move(made).error().context("importing " + options.source));
   made->source = options.source;
   ATOLL_ASSIGN(TemplateImport result, publish_template(templates_dir, std::move(*made)));
+  result.entries = importer.entries;
+  result.bytes = importer.bytes;
+  result.reused_layers = importer.reused_layers;
+  return result;
+}
+
+Result<TemplateImport> import_staged(const StagedImportOptions& staged) {
+  TemplateImportOptions options;
+  options.data_dir = staged.data_dir;
+  options.uid = staged.uid;
+  options.gid = staged.gid;
+  options.progress = staged.progress;
+  if (staged.plan) {
+    ATOLL_TRY(check_plan(*staged.plan));
+    if (staged.plan->origin != PlanOrigin::Staged) {
+      return fail(ErrorCode::InvalidArgument, "the plan is not of fetched layers");
+    }
+  }
+  ATOLL_ASSIGN(LayerStore store, LayerStore::open(staged.data_dir + "/layers"));
+  ATOLL_ASSIGN(Staging staging, Staging::open(staged.data_dir, staged.staging));
+  Importer importer(options, std::move(store), std::move(staging));
+  TemplateImport result;
+  ATOLL_ASSIGN(result.manifest, importer.run_staged(staged.plan));
   result.entries = importer.entries;
   result.bytes = importer.bytes;
   result.reused_layers = importer.reused_layers;

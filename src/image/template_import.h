@@ -54,6 +54,20 @@ Result<TemplateImport> import_template(const TemplateImportOptions& options);
 Result<TemplateImport> import_template(const std::string& data_dir, const std::string& name,
                                        const std::string& archive_path);
 
+// The same for what a server without rights has fetched, on its behalf: layers into the store, and
+// what a template of them would be. Publishing it is the server's.
+struct StagedImportOptions {
+  std::string data_dir;
+  std::string staging;  // the name of the import's directory in <data_dir>/incoming
+  // Where the layers are fetched already; else the archive "upload" is what to import.
+  std::optional<ImagePlan> plan;
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::function<void(const ImportProgress&)> progress;
+};
+inline constexpr const char* kUploadFile = "upload";
+Result<TemplateImport> import_staged(const StagedImportOptions& options);
+
 // What the imported layers of a plan, from the bottom up, are as a template: without those that
 // others hide, with the places that every sandbox needs on top.
 Template assemble_template(const std::string& name, const ImagePlan& plan,

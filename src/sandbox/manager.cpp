@@ -121,25 +121,6 @@ Result<void> Manager::check(const Caller& caller, const Spec& spec) const {
   return auth::check(caller.quota, index_.used(caller.owner.key_id), demand(spec.limits));
 }
 
-Result<FoundTemplate> Manager::template_of(const Record& record) const {
-  const std::string& key = record.template_key;
-  return backend_.find_template(key.empty() ? record.spec.template_name : key);
-}
-
-void Manager::warm_pool() {
-  auto found = backend_.find_template("base");
-  if (found) follow_template("base", *found);
-  pool_->warm(found ? found->key : "base");
-}
-
-// A name that stands for something else now leaves blank sandboxes behind that nobody will take.
-void Manager::follow_template(const std::string& name, const FoundTemplate& found) {
-  FoundTemplate& before = followed_[name];
-  if (before.key == found.key && before.contents == found.contents) return;
-  if (!before.key.empty()) pool_->retire(before.key);
-  before = found;
-}
-
 Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner, const Spec& spec,
                                        const FoundTemplate& found) const {
   CreateInput input;
@@ -197,11 +178,13 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
   }
   bool kept = false;
   under_way_++;
+  std::string template_key = found.key;
+  template_under_way_[template_key]++;
   ScopeExit release([&] {
     under_way_--;
+    if (--template_under_way_[template_key] == 0) template_under_way_.erase(template_key);
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });
-  std::string template_key = found.key;
   bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_key);
@@ -232,6 +215,7 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Order order,
   record.status = order.spec.git.url.empty() ? Status::Running : Status::Provisioning;
   record.spec = std::move(order.spec);
   record.template_key = std::move(order.found.key);
+  record.template_contents = std::move(order.found.contents);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));

@@ -89,6 +89,12 @@ class Manager : public std::enable_shared_from_this<Manager> {
   EventLog& events() { return events_; }
   const Index& index() const { return index_; }
 
+  // How many sandboxes are of this version of a template, or are about to be.
+  size_t users_of_template(const std::string& key) const;
+  // The template is gone: so are blank sandboxes of it, and layers that nobody else needs.
+  Task<Result<void>> template_removed(std::string key);
+  Task<Result<void>> collect_templates();
+
   SandboxBackend& backend() { return backend_; }
   store::Store& store() { return store_; }
   const Pool& pool() const { return *pool_; }
@@ -150,8 +156,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
   std::map<std::string, FoundTemplate> followed_;  // what names of templates stood for last
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
-  size_t under_way_ = 0;  // creations that are not in the index yet
-  size_t clearing_ = 0;   // deleted sandboxes that are being cleared away
+  size_t under_way_ = 0;                              // creations that are not in the index yet
+  std::map<std::string, size_t> template_under_way_;  // and of which template
+  size_t clearing_ = 0;  // deleted sandboxes that are being cleared away
   bool stopping_ = false;
 };
 

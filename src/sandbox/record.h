@@ -80,6 +80,7 @@ struct Record {
   std::string generation;
   Spec spec;
   std::string template_key;  // the version of its template; empty in records from before there were
+  std::string template_contents;  // of that version, for the backend
   Status status = Status::Running;
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running

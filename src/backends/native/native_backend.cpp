@@ -22,7 +22,8 @@ NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
     : executor_(std::move(executor)),
       launcher_(std::move(launcher)),
       options_(std::move(options)),
-      templates_(options_.data_dir + "/templates") {
+      templates_(options_.data_dir + "/templates"),
+      importer_(executor_, launcher_, options_.data_dir) {
   launcher_->on_ended([this](const wire::Ended& ended) { slot_ended(ended); });
 }
 
@@ -152,6 +153,7 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   }
   say("capturing its files");
   ATOLL_CO_TRY(co_await handle->dispose());
+  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(options_.data_dir + "/templates"));
   wire::PublishRequest publish{.sandbox = create_input.session_key,
                                .layer = random_id("layer-", 24)};
   ATOLL_CO_TRY(co_await launcher_->tell(publish, kNoReplyLimit));

@@ -10,6 +10,7 @@
 #include "atoll/sandbox_backend.h"
 #include "backends/native/launcher_client.h"
 #include "backends/native/native_session.h"
+#include "backends/native/template_importer.h"
 #include "image/template_catalog.h"
 
 namespace atl::native {
@@ -30,6 +31,15 @@ class NativeBackend : public SandboxBackend {
 
   const std::string& name() const override { return name_; }
   Result<FoundTemplate> find_template(const std::string& reference) override;
+  Task<Result<std::shared_ptr<TemplateUpload>>> start_upload() override {
+    return importer_.start_upload();
+  }
+  Task<Result<ImportedTemplate>> import_template(ImportInput input) override {
+    return importer_.import(std::move(input));
+  }
+  Task<Result<void>> collect_templates(std::vector<std::string> contents_in_use) override {
+    return importer_.collect(std::move(contents_in_use));
+  }
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
@@ -58,6 +68,7 @@ class NativeBackend : public SandboxBackend {
   std::shared_ptr<LauncherClient> launcher_;
   NativeOptions options_;
   image::TemplateCatalog templates_;
+  TemplateImporter importer_;
   std::map<std::string, HandlePtr> live_;  // by session key
   async::KeyedTurns under_way_;            // creations and prewarms
   std::set<std::string> found_slots_;      // alive at start and not claimed yet
