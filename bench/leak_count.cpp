@@ -11,6 +11,7 @@
 #include "host_cgroups.h"
 #include "host_processes.h"
 #include "stats.h"
+#include "storage/state_pool.h"
 
 namespace atl::bench {
 namespace {
@@ -29,7 +30,15 @@ std::vector<std::string> mount_lines() {
 void add_entries(const std::string& dir, std::set<std::string>& into) {
   std::error_code error;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
-    into.insert(it->path());
+    into.insert(it->path().filename());
+  }
+}
+
+void add_pool_entries(const Workspace& workspace, std::set<std::string>& into) {
+  auto pool = storage::StatePool::find(workspace.data_dir());
+  if (!pool || !*pool) return;
+  for (int dir : {(*pool)->sandboxes(), (*pool)->states(), (*pool)->trash()}) {
+    add_entries("/proc/self/fd/" + std::to_string(dir), into);
   }
 }
 
@@ -59,8 +68,7 @@ LeakCount count_leaks(const Workspace& workspace) {
   std::vector<HostProcess> processes = our_processes(workspace.cgroup());
   count.processes = processes.size();
   count.namespaces = namespaces_of(processes).size();
-  add_entries(workspace.data_dir() + "/sandboxes", count.files);
-  add_entries(workspace.data_dir() + "/trash", count.files);
+  add_pool_entries(workspace, count.files);
   add_entries(workspace.run_dir() + "/agents", count.files);
   add_entries(workspace.run_dir() + "/launcher", count.files);
   return count;
@@ -90,7 +98,8 @@ size_t wait_for_sweeper(const Workspace& workspace) {
   Stopwatch watch;
   for (;;) {
     std::set<std::string> left;
-    add_entries(workspace.data_dir() + "/trash", left);
+    auto pool = storage::StatePool::find(workspace.data_dir());
+    if (pool && *pool) add_entries("/proc/self/fd/" + std::to_string((*pool)->trash()), left);
     if (left.empty() || watch.seconds() > kSettleSeconds) return left.size();
     usleep(50'000);
   }

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <mutex>
 #include <vector>
@@ -12,12 +11,12 @@
 #include "host_processes.h"
 #include "leak_count.h"
 #include "memory.h"
+#include "quiet.h"
 #include "sandbox_api.h"
 
 namespace atl::bench {
 namespace {
 
-constexpr double kQuietSeconds = 30;
 constexpr double kAccountSeconds = 5;
 
 class Scale {
@@ -39,25 +38,6 @@ class Scale {
     return count;
   }
 
-  // Until the pool and the reserve no longer change. Seen by the agents' sockets: walking /proc
-  // would fill the slab that is about to be measured.
-  size_t agent_sockets() const {
-    std::error_code error;
-    std::filesystem::directory_iterator it(context_.workspace.run_dir() + "/agents", error), end;
-    return static_cast<size_t>(std::distance(it, end));
-  }
-
-  void wait_quiet() const {
-    Stopwatch watch;
-    size_t last = agent_sockets();
-    for (int same = 0; same < 5 && watch.seconds() < kQuietSeconds;) {
-      usleep(200'000);
-      size_t now = agent_sockets();
-      same = now == last ? same + 1 : 0;
-      last = now;
-    }
-  }
-
   Result<void> create_up_to(size_t count) {
     size_t missing = count > ids_.size() ? count - ids_.size() : 0;
     std::mutex mutex;
@@ -71,13 +51,13 @@ class Scale {
   }
 
   Result<void> measure_idle() {
-    wait_quiet();
+    wait_quiet(context_.workspace);
     KernelMemory kernel_before = kernel_memory();
     AgentMemory agents_before = agent_memory(context_.workspace.cgroup());
     Stopwatch watch;
     ATOLL_TRY(create_up_to(context_.options.idle_sandboxes));
     double seconds = watch.seconds();
-    wait_quiet();
+    wait_quiet(context_.workspace);
     KernelMemory kernel = kernel_memory();
     AgentMemory agents = agent_memory(context_.workspace.cgroup());
     if (agents.processes <= agents_before.processes) {
@@ -146,7 +126,7 @@ class Scale {
     report.set("delete_per_s", static_cast<double>(ids_.size()) / seconds);
     report.set("trash_left", static_cast<double>(wait_for_sweeper(context_.workspace)));
     report.set("delete_and_sweep_seconds", watch.seconds());
-    wait_quiet();
+    wait_quiet(context_.workspace);
     ATOLL_ASSIGN(unsigned sandboxes, api_.sandbox_count());
     report.set("sandboxes_after_delete", sandboxes);
     ATOLL_ASSIGN(double forgotten, agents_unaccounted_for());

@@ -152,6 +152,14 @@ class Client {
   Result<Sandbox> pause(std::string_view sandbox);
   Result<Sandbox> unpause(std::string_view sandbox);
   Result<Sandbox> update(std::string_view sandbox, const UpdateRequest& request);
+  Result<SnapshotInfo> snapshot(std::string_view sandbox,
+                                const SnapshotRequest& request = SnapshotRequest());
+  // Oldest first; of one sandbox, or of all where `sandbox` is empty.
+  Result<std::vector<SnapshotInfo>> snapshots(std::string_view sandbox = {});
+  Result<void> remove_snapshot(std::string_view snapshot);
+  Result<Sandbox> restore(std::string_view sandbox, std::string_view snapshot);
+  Result<std::vector<Sandbox>> fork(std::string_view sandbox,
+                                    const ForkRequest& request = ForkRequest());
   // Zero waits for ever; else fails with Timeout. InvalidState where it has failed.
   Result<Sandbox> wait_for(std::string_view sandbox, std::string_view status,
                            std::chrono::milliseconds timeout = std::chrono::milliseconds(0));

@@ -75,6 +75,7 @@ struct GitSource {
 struct CreateRequest {
   std::string name = {};
   std::string template_name = {};  // empty: the server's default, in every field
+  std::string from_snapshot = {};  // its files and, where nothing is said, its settings
   std::map<std::string, std::string> env = {};
   Limits limits = {};
   std::string profile = {};  // "dev" or "strict"
@@ -165,6 +166,32 @@ struct CreateKeyRequest {
 struct CreatedKey {
   KeyInfo info;      // its `json` has the key too
   std::string text;  // the key itself, which the server does not know any more
+};
+
+struct SnapshotRequest {
+  std::string message = {};
+  std::vector<std::string> tags = {};
+  std::optional<std::chrono::seconds> keep = {};  // none: until it is removed
+};
+
+struct SnapshotInfo {
+  std::string id;
+  std::string sandbox;
+  std::string sandbox_name;
+  std::string parent;
+  std::string message;
+  std::vector<std::string> tags;
+  std::string created_at;
+  uint64_t bytes = 0;
+  uint64_t frozen_us = 0;
+  uint64_t total_us = 0;
+  std::string json;  // as the server sent it
+};
+
+struct ForkRequest {
+  unsigned count = 1;
+  std::string name = {};  // of several copies: NAME-1, NAME-2, ...
+  std::map<std::string, std::string> env = {};
 };
 
 struct SecretInfo {

@@ -94,8 +94,10 @@ struct CreateInput {
   std::string default_user = "root";
   std::string workdir;         // empty: as usual
   bool ephemeral = false;      // its files need not survive a crash of the host
+  bool existing = false;       // it has files already; NotFound where they are missing
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
+  bool keep_settings = false;  // the one to reattach knows its environment, user and profile best
 };
 
 struct BuildTimings {
@@ -130,6 +132,18 @@ struct EndedSandbox {
   bool out_of_memory = false;
 };
 
+struct CopyTimings {
+  uint32_t frozen_us = 0;  // for how long what runs in it stood still
+  uint32_t total_us = 0;
+  uint64_t bytes = 0;  // that the source had written
+};
+
+// What somebody still wants, asked for each thing that was found.
+struct Known {
+  std::function<bool(const std::string& session_key)> sandbox;
+  std::function<bool(const std::string& state)> state;
+};
+
 class SandboxBackend {
  public:
   virtual ~SandboxBackend() = default;
@@ -148,8 +162,9 @@ class SandboxBackend {
   virtual Task<Result<ImportedTemplate>> import_template(ImportInput) {
     co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
   }
-  // Discards what no template and none of these contents (FoundTemplate) needs.
-  virtual Task<Result<void>> collect_templates(std::vector<std::string> /*contents_in_use*/) {
+  // Discards what no template and none of these sandboxes (SessionState::metadata) needs.
+  using BackendState = std::map<std::string, std::string>;
+  virtual Task<Result<void>> collect_templates(std::vector<BackendState> /*in_use*/) {
     co_return Result<void>();
   }
   // Idempotent, also under concurrent callers.
@@ -162,7 +177,18 @@ class SandboxBackend {
   // Called when a sandbox ends that nobody asked to end.
   virtual void on_ended(std::function<void(EndedSandbox)> callback) = 0;
   // Everything found at start that `known` does not claim is destroyed.
-  virtual Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) = 0;
+  virtual Task<Result<void>> reclaim(Known known) = 0;
+
+  // A state is a sandbox's files at one moment, kept under a name of the caller's choice; what runs
+  // in the sandbox stands still while they are copied. Copies cost the same whatever their size.
+  virtual Task<Result<CopyTimings>> keep_state(std::string session_key, std::string state) = 0;
+  // Gives a session key that has none the files of a state, or of another sandbox; create() with
+  // `existing` then starts it.
+  virtual Task<Result<CopyTimings>> copy_state(std::string state, std::string session_key) = 0;
+  virtual Task<Result<CopyTimings>> copy_files(std::string from, std::string session_key) = 0;
+  // The files of a sandbox that is not running become those of the state.
+  virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
+  virtual Task<Result<void>> drop_state(std::string state) = 0;
   virtual std::vector<std::string> degraded() const = 0;
 };
 

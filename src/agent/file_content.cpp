@@ -15,7 +15,8 @@
 namespace atl::agent {
 namespace {
 
-constexpr size_t kChunk = 1u << 20;
+// The server holds one for each client, also for one that does not read.
+constexpr size_t kChunk = 256u << 10;
 
 // Opening a FIFO or a device must neither block nor have effects.
 Result<UniqueFd> open_regular(const std::string& path, struct stat& info) {

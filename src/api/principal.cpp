@@ -21,7 +21,9 @@ struct Presented {
 
 Result<Presented> presented(const http::Request& request) {
   if (auto header = request.headers.get("authorization")) {
-    if (header->size() > kBearer.size() && header->starts_with(kBearer)) {
+    // A scheme's name has no case (RFC 9110 11.1).
+    if (header->size() > kBearer.size() &&
+        http::equals_ignoring_case(header->substr(0, kBearer.size()), kBearer)) {
       return Presented{.text = std::string(header->substr(kBearer.size()))};
     }
     return fail(ErrorCode::Unauthenticated, "send 'Authorization: Bearer KEY'");

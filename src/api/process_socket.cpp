@@ -10,8 +10,9 @@ namespace json = boost::json;
 
 static constexpr size_t kMaxText = 1u << 20;
 
-http::WebSocketOptions websocket_options() {
+http::WebSocketOptions websocket_options(const ServiceSettings& settings) {
   http::WebSocketOptions options;
+  options.allowed_origins = {settings.base_url, settings.allowed_origin};
   options.choose_subprotocol =
       [](const std::vector<std::string>& offered) -> std::optional<std::string> {
     if (offered.empty()) return std::nullopt;

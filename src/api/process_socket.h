@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/service.h"
 #include "atoll/sandbox_session.h"
 #include "http/json.h"
 #include "http/websocket.h"
@@ -14,7 +15,7 @@ namespace atl::api {
 
 // A browser that offers subprotocols hangs up unless one is chosen: the client's own where it
 // offers one beside the bearer, else the bearer, which only its sender gets to see.
-http::WebSocketOptions websocket_options();
+http::WebSocketOptions websocket_options(const ServiceSettings& settings);
 
 class ProcessSocket : public std::enable_shared_from_this<ProcessSocket> {
  public:

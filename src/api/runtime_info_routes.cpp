@@ -36,7 +36,7 @@ Task<Result<void>> capabilities(Context& context, http::Request& request,
                     {"git", true},
                     {"terminals", true},
                     {"agents", false},
-                    {"snapshots", false},
+                    {"snapshots", true},
                     {"previews", false}};
   co_return co_await writer.send_json(json::serialize(body));
 }

@@ -93,8 +93,6 @@ constexpr std::string_view kUnbuilt[] = {
     "sshPublicKeys",
     "sshKeyIds",
     "storage",
-    "fromSnapshot",
-    "fromSandboxId",
     "publicTemplateId",
     "publicTemplateVersionId",
     "teamId",
@@ -175,13 +173,18 @@ Result<void> read_secrets(JsonObjectReader& reader, sandbox::Spec& spec) {
   return {};
 }
 
-Result<std::string> read_template(JsonObjectReader& reader) {
+Result<std::string> read_template(JsonObjectReader& reader, const sandbox::Spec* base) {
   ATOLL_ASSIGN(auto environment, reader.optional_string("environment"));
   ATOLL_ASSIGN(auto template_id, reader.optional_string("templateId"));
   if (environment && template_id && *environment != *template_id) {
     return fail(bad("templateId", "give either environment or templateId"));
   }
-  std::string name = template_id.value_or(environment.value_or("base"));
+  std::string present = base != nullptr ? base->template_name : "base";
+  std::string name = template_id.value_or(environment.value_or(present));
+  if (base != nullptr && name != present) {
+    return fail(bad(template_id ? "templateId" : "environment",
+                    "the snapshot stands on the template '" + present + "'"));
+  }
   auto parsed = image::parse_template_reference(name);
   if (parsed) return name;
   return fail(bad(template_id ? "templateId" : "environment", parsed.error().message()));
@@ -192,16 +195,15 @@ Result<uint32_t> read_seconds(JsonObjectReader& reader, std::string_view name, u
   return static_cast<uint32_t>(seconds.value_or(fallback));
 }
 
-Result<void> read_lifetimes(const ServiceSettings& settings, JsonObjectReader& reader,
-                            sandbox::Spec& spec) {
+Result<void> read_lifetimes(JsonObjectReader& reader, sandbox::Spec& spec) {
   ATOLL_ASSIGN(spec.max_lifetime_s,
-               read_seconds(reader, "maxLifetimeSeconds", settings.max_lifetime_s));
+               read_seconds(reader, "maxLifetimeSeconds", spec.max_lifetime_s));
   ATOLL_ASSIGN(spec.idle_timeout_s,
-               read_seconds(reader, "idleTimeoutSeconds", settings.idle_timeout_s));
+               read_seconds(reader, "idleTimeoutSeconds", spec.idle_timeout_s));
   ATOLL_ASSIGN(spec.delete_after_stopped_s,
-               read_seconds(reader, "deleteAfterStoppedSeconds", settings.delete_after_stopped_s));
+               read_seconds(reader, "deleteAfterStoppedSeconds", spec.delete_after_stopped_s));
   ATOLL_ASSIGN(auto resume, reader.optional_bool("autoResume"));
-  spec.auto_resume = resume.value_or(true);
+  if (resume) spec.auto_resume = *resume;
   return {};
 }
 
@@ -218,45 +220,128 @@ Limits first_given(const Limits& request, const Limits& of_template, const Limit
   return limits;
 }
 
-Result<Profile> read_profile(JsonObjectReader& reader) {
+Result<void> read_profile(JsonObjectReader& reader, sandbox::Spec& spec) {
   ATOLL_ASSIGN(auto profile, reader.optional_string("profile"));
-  if (profile && *profile != "dev" && *profile != "strict") {
+  if (!profile) return {};
+  if (*profile != "dev" && *profile != "strict") {
     return fail(bad("profile", "a profile is 'dev' or 'strict'"));
   }
-  return profile == "strict" ? Profile::Strict : Profile::Dev;
+  spec.profile = *profile == "strict" ? Profile::Strict : Profile::Dev;
+  return {};
+}
+
+Result<void> read_name(JsonObjectReader& reader, sandbox::Spec& spec) {
+  ATOLL_ASSIGN(auto name, reader.optional_string("name"));
+  if (name && name->empty()) return fail(bad("name", "leave the name out or give one"));
+  spec.name = name.value_or("");
+  return {};
+}
+
+// Given variables win over those that are there.
+Result<void> read_env(JsonObjectReader& reader, sandbox::Spec& spec) {
+  ATOLL_ASSIGN(auto env, reader.string_map("env"));
+  ATOLL_TRY(check_env(env));
+  env.insert(spec.env.begin(), spec.env.end());
+  spec.env = std::move(env);
+  return {};
+}
+
+sandbox::Spec defaults(const Service& service) {
+  sandbox::Spec spec;
+  spec.limits = service.manager.default_limits();
+  spec.max_lifetime_s = service.settings.max_lifetime_s;
+  spec.idle_timeout_s = service.settings.idle_timeout_s;
+  spec.delete_after_stopped_s = service.settings.delete_after_stopped_s;
+  return spec;
+}
+
+// What belongs to the one sandbox and not to its copies.
+sandbox::Spec copied(const sandbox::Spec& source) {
+  sandbox::Spec spec = source;
+  spec.name.clear();
+  spec.idempotency_key.clear();
+  spec.git = {};
+  spec.from_pool = false;
+  return spec;
 }
 
 }  // namespace
 
-Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document) {
+Result<std::string> read_snapshot_name(const http::JsonDocument& document) {
   ATOLL_ASSIGN(const json::object* object, document.object());
   JsonObjectReader reader(*object);
-  sandbox::Spec spec;
-  Limits given;
-  ATOLL_ASSIGN(auto name, reader.optional_string("name"));
-  ATOLL_ASSIGN(spec.template_name, read_template(reader));
-  ATOLL_ASSIGN(spec.env, reader.string_map("env"));
-  ATOLL_TRY(check_env(spec.env));
+  ATOLL_ASSIGN(auto snapshot, reader.optional_string("fromSnapshot"));
+  if (snapshot && snapshot->empty()) return fail(bad("fromSnapshot", "give a snapshot's id"));
+  return snapshot.value_or("");
+}
+
+Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
+                                              const http::JsonDocument& document) {
+  constexpr int64_t kMost = 1000;
+  ATOLL_ASSIGN(const json::object* object, document.object());
+  JsonObjectReader reader(*object);
+  sandbox::Spec spec = copied(source);
+  ATOLL_ASSIGN(auto count, reader.optional_integer("count", 1, kMost));
+  ATOLL_TRY(read_name(reader, spec));
+  ATOLL_TRY(read_env(reader, spec));
+  ATOLL_TRY(read_resources(reader, spec.limits));
+  if (reader.has("metadata")) {
+    ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
+  }
+  for (std::string_view name : {"checkpointId", "memory"}) {
+    const json::value* value = reader.any(name);
+    bool wanted = value != nullptr && !value->is_null() && *value != json::value(false);
+    if (!wanted) continue;
+    return fail(Error(ErrorCode::NotSupported, "this server forks files, not memory, yet")
+                    .with_field(name));
+  }
+  ATOLL_TRY(reader.finish());
+  std::vector<sandbox::Spec> specs(static_cast<size_t>(count.value_or(1)), spec);
+  // One name cannot be that of several: they are numbered.
+  for (size_t i = 0; !spec.name.empty() && specs.size() > 1 && i < specs.size(); i++) {
+    specs[i].name += "-" + std::to_string(i + 1);
+  }
+  return specs;
+}
+
+Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document,
+                                const sandbox::Spec* base) {
+  ATOLL_ASSIGN(const json::object* object, document.object());
+  JsonObjectReader reader(*object);
+  sandbox::Spec spec = base != nullptr ? copied(*base) : defaults(service);
+  ATOLL_TRY(read_name(reader, spec));
+  ATOLL_ASSIGN(spec.template_name, read_template(reader, base));
+  ATOLL_TRY(read_env(reader, spec));
   ATOLL_TRY(read_secrets(reader, spec));
+  Limits given;
   ATOLL_TRY(read_resources(reader, given));
-  ATOLL_ASSIGN(spec.profile, read_profile(reader));
+  ATOLL_TRY(read_profile(reader, spec));
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
-  ATOLL_TRY(read_lifetimes(service.settings, reader, spec));
+  ATOLL_TRY(read_lifetimes(reader, spec));
   ATOLL_ASSIGN(auto ephemeral, reader.optional_bool("ephemeral"));
-  ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
+  if (reader.has("metadata")) {
+    ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
+  }
   ATOLL_TRY(read_git(reader, spec));
+  if (base != nullptr && !spec.git.url.empty()) {
+    return fail(bad("git", "a sandbox from a snapshot has its files already"));
+  }
+  ATOLL_TRY(reader.optional_string("fromSnapshot"));
+  ATOLL_TRY(reader.optional_string("fromSandboxId"));
   ATOLL_TRY(read_driver(reader));
   ATOLL_ASSIGN(auto key, reader.optional_string("idempotencyKey"));
   ATOLL_ASSIGN(auto pool, reader.optional_bool("pool"));
   ATOLL_TRY(reader.optional_bool("webTerminalEnabled"));  // terminals are always there
   ATOLL_TRY(refuse_unbuilt(reader));
   ATOLL_TRY(reader.finish());
-  if (name && name->empty()) return fail(bad("name", "leave the name out or give one"));
-  spec.name = name.value_or("");
-  ATOLL_ASSIGN(FoundTemplate found, service.manager.backend().find_template(spec.template_name));
-  spec.limits = first_given(given, found.limits, service.manager.default_limits());
-  spec.user = user.value_or(found.user.empty() ? "root" : found.user);
-  spec.ephemeral = ephemeral.value_or(false);
+  FoundTemplate found;
+  if (base == nullptr) {
+    ATOLL_ASSIGN(found, service.manager.backend().find_template(spec.template_name));
+  }
+  spec.limits = first_given(given, found.limits, spec.limits);
+  if (!found.user.empty()) spec.user = found.user;
+  if (user) spec.user = *user;
+  if (ephemeral) spec.ephemeral = *ephemeral;
   spec.idempotency_key = key.value_or("");
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
   spec.from_pool = pool.value_or(true);
@@ -270,10 +355,6 @@ Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
   sandbox::Changes changes;
   Limits limits = present.limits;
   ATOLL_TRY(read_resources(reader, limits));
-  if (limits.disk_bytes != present.limits.disk_bytes) {
-    return fail(Error(ErrorCode::NotSupported, "a disk limit cannot be changed")
-                    .with_field("resources.diskGB"));
-  }
   if (limits != present.limits) changes.limits = limits;
   auto seconds = [&](std::string_view name, std::optional<uint32_t>& into) -> Result<void> {
     ATOLL_ASSIGN(auto value, reader.optional_integer(name, 0, kMaxSeconds));

@@ -5,7 +5,14 @@
 
 namespace atl::api {
 
-Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document);
+// What is not said is as in `base`, where the sandbox is made from a state.
+Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document,
+                                const sandbox::Spec* base = nullptr);
+// The snapshot that a create names; empty: none.
+Result<std::string> read_snapshot_name(const http::JsonDocument& document);
+// One for each copy.
+Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
+                                              const http::JsonDocument& document);
 Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
                                       const http::JsonDocument& document);
 

@@ -20,16 +20,34 @@ Task<Result<void>> reply(Context& context, const sandbox::Sandbox& sandbox,
   return writer.send_json(json::serialize(sandbox_json(context, sandbox)), status);
 }
 
+// One that no sandbox ever has would be waited for in vain.
+Result<void> check_status(std::string_view status) {
+  if (sandbox::parse_status(status)) return {};
+  return fail(Error(ErrorCode::InvalidArgument,
+                    "a status is provisioning, running, paused, stopped or failed")
+                  .with_field("status"));
+}
+
 Task<Result<void>> create(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
-  ATOLL_CO_ASSIGN(sandbox::Spec spec, read_spec(context.service, document));
-  ATOLL_CO_ASSIGN(auto sandbox,
-                  co_await context.manager.create(context.who.caller, std::move(spec)));
-  co_return co_await reply(context, *sandbox, writer, 201);
+  ATOLL_CO_ASSIGN(std::string from, read_snapshot_name(document));
+  sandbox::SnapshotPtr snapshot;
+  if (!from.empty()) {
+    ATOLL_CO_ASSIGN(snapshot, context.manager.find_snapshot(context.who.caller, from));
+  }
+  const sandbox::Spec* base = snapshot != nullptr ? &snapshot->source.spec : nullptr;
+  ATOLL_CO_ASSIGN(sandbox::Spec spec, read_spec(context.service, document, base));
+  const sandbox::Caller& caller = context.who.caller;
+  auto sandbox = snapshot != nullptr
+                     ? co_await context.manager.create_from(caller, snapshot, std::move(spec))
+                     : co_await context.manager.create(caller, std::move(spec));
+  if (!sandbox) co_return fail(std::move(sandbox).error());
+  co_return co_await reply(context, **sandbox, writer, 201);
 }
 
 Task<Result<void>> list(Context& context, http::Request& request, http::ResponseWriter& writer) {
   auto wanted = request.query.all("status");
+  for (std::string_view status : wanted) ATOLL_CO_TRY(check_status(status));
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "limit", UINT64_MAX));
   ATOLL_CO_ASSIGN(uint64_t offset, number(request, "offset", 0));
   json::array sandboxes;
@@ -91,6 +109,7 @@ Task<Result<void>> update(Context& context, http::Request& request, http::Respon
 // Long polling for a state, so that nobody has to ask again and again.
 Task<Result<void>> wait(Context& context, http::Request& request, http::ResponseWriter& writer) {
   std::string wanted(request.query.get("status").value_or("running"));
+  ATOLL_CO_TRY(check_status(wanted));
   ATOLL_CO_ASSIGN(uint64_t limit, number(request, "timeoutMs", 30'000));
   auto deadline =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(std::min(limit, kMaxWaitMs));

@@ -63,7 +63,7 @@ json::object driver_json(const Context& context) {
           {"capabilities", json::object{{"criu", false},
                                         {"gpu", false},
                                         {"vsock", false},
-                                        {"snapshots", false},
+                                        {"snapshots", true},
                                         {"userManagement", false},
                                         {"networkIsolation", true}}}};
 }

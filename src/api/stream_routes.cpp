@@ -93,7 +93,8 @@ Task<Result<void>> attach(Context& context, http::Request& request, http::Respon
   ATOLL_CO_ASSIGN(options.take_input, request.query.flag("resumeInput"));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
   ATOLL_CO_ASSIGN(auto stream, co_await target.session->attach(pid, options));
-  ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(websocket_options()));
+  ATOLL_CO_ASSIGN(auto socket,
+                  co_await writer.upgrade_websocket(websocket_options(context.service.settings)));
   auto bridge = std::make_shared<AttachSocket>(std::move(socket), target.session, pid);
   co_await bridge->run(std::move(stream), options.take_input ? AttachSocket::Greeting::InputOffset
                                                              : AttachSocket::Greeting::None);

@@ -110,7 +110,8 @@ Task<Result<void>> terminal(Context& context, http::Request& request,
   if (id.size() > 128)
     co_return fail(ErrorCode::InvalidArgument, "a connection id has at most 128 bytes");
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
-  ATOLL_CO_ASSIGN(auto socket, co_await writer.upgrade_websocket(websocket_options()));
+  ATOLL_CO_ASSIGN(auto socket,
+                  co_await writer.upgrade_websocket(websocket_options(context.service.settings)));
   auto running = std::make_shared<Terminal>(std::move(socket), target.session, std::move(id));
   co_await running->run();
   co_return Result<void>();

@@ -58,9 +58,13 @@ Task<Result<void>> refresh(Context& context, http::Request& request, http::Respo
   ATOLL_CO_ASSIGN(std::string token, reader.require_string("token"));
   ATOLL_CO_TRY(reader.finish());
   const sandbox::Record& record = sandbox->record;
-  ATOLL_CO_ASSIGN(auto minted, context.service.tokens.refresh(token, record.id, record.generation,
-                                                              sandbox::wall_clock_ms()));
-  co_return co_await reply(context, record.id, minted, writer);
+  auto minted =
+      context.service.tokens.refresh(token, record.id, record.generation, sandbox::wall_clock_ms());
+  // Of the body, not of the caller, whose own credentials are good.
+  if (!minted) {
+    co_return fail(Error(ErrorCode::InvalidArgument, minted.error().message()).with_field("token"));
+  }
+  co_return co_await reply(context, record.id, *minted, writer);
 }
 
 Task<Result<void>> jwks(Context& context, http::Request&, http::ResponseWriter& writer) {

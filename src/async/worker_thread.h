@@ -31,7 +31,8 @@ class WorkerThread {
   WorkerThread& operator=(const WorkerThread&) = delete;
 
   // Runs `work`, which returns a Result, over there and resumes the caller here with what it
-  // returned, or with the batch's failure.
+  // returned, or with the batch's failure. The caller's context must outlive this thread, which may
+  // still be on its way out of post() when the caller has its result.
   template <class Work>
   Task<std::invoke_result_t<Work>> run(Work work, Company company = Company::Shared) {
     using Value = std::invoke_result_t<Work>;

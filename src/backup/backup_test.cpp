@@ -98,17 +98,21 @@ class BackupTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(dir_); }
 
+  void put_sandbox(store::Store& store, std::string id, std::string record) {
+    boost::asio::co_spawn(
+        io_, store.write({.put_sandbox = store::Write::Sandbox{std::move(id), std::move(record)}}),
+        [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
+    io_.restart();
+    io_.run();
+  }
+
   void put_sandboxes(const fs::path& data, const std::vector<std::string>& ids) {
     fs::create_directories(data / "state");
     auto store = store::Store::open(data / "state/atoll.db");
     ASSERT_TRUE(store) << store.error().message();
     for (const std::string& id : ids) {
-      boost::asio::io_context io;
-      boost::asio::co_spawn(
-          io, (*store)->write({.put_sandbox = store::Write::Sandbox{id, "record of " + id}}),
-          [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
-      io.run();
-      fs::create_directories(data / "sandboxes" / id / "upper");
+      put_sandbox(**store, id, "record of " + id);
+      fs::create_directories(data / "pool/sandboxes" / id / "upper");
     }
   }
 
@@ -154,6 +158,7 @@ class BackupTest : public testing::Test {
   }
 
   fs::path dir_, data_, target_, file_;
+  boost::asio::io_context io_;  // outlives every store: its thread posts here
 };
 
 TEST_F(BackupTest, BringsBackStateKeysAndAuditLog) {
@@ -186,11 +191,7 @@ TEST_F(BackupTest, HasWhatIsOnlyInTheWriteAheadLog) {
   fill();
   // As kill -9 leaves it: with a log that nobody has merged.
   auto store = store::Store::open(data_ / "state/atoll.db");
-  boost::asio::io_context io;
-  boost::asio::co_spawn(
-      io, (*store)->write({.put_sandbox = store::Write::Sandbox{"sandbox-c", "late"}}),
-      [](std::exception_ptr, Result<void> put) { EXPECT_TRUE(put); });
-  io.run();
+  put_sandbox(**store, "sandbox-c", "late");
   fs::copy(data_, dir_ / "crashed", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
   ASSERT_TRUE(fs::exists(dir_ / "crashed/state/atoll.db-wal"));
   data_ = dir_ / "crashed";
@@ -233,14 +234,14 @@ TEST_F(BackupTest, ReplacesADatabaseOnlyWhenToldAndKeepsIt) {
   auto restored = restore_into(data_, Existing::MoveAside);
   ASSERT_TRUE(restored) << restored.error().message();
   EXPECT_THAT(restored->unknown_sandboxes, ElementsAre("sandbox-later"));
-  EXPECT_THAT(names(data_ / "sandboxes"), UnorderedElementsAre("sandbox-a", "sandbox-b"));
+  EXPECT_THAT(names(data_ / "pool/sandboxes"), UnorderedElementsAre("sandbox-a", "sandbox-b"));
   EXPECT_EQ(store::inspect(data_ / "state/atoll.db")->sandboxes.size(), 2u);
   EXPECT_EQ(read_file(data_ / "api-key"), "sk-atoll-1");
 
   fs::path aside = restored->aside;
-  EXPECT_THAT(names(aside), UnorderedElementsAre("state", "audit", "api-key", "sandboxes"));
+  EXPECT_THAT(names(aside), UnorderedElementsAre("state", "audit", "api-key"));
   EXPECT_EQ(store::inspect(aside / "state/atoll.db")->sandboxes.size(), 3u);
-  EXPECT_TRUE(fs::exists(aside / "sandboxes/sandbox-later/upper"));
+  EXPECT_TRUE(fs::exists(data_ / "pool/aside" / aside.filename() / "sandbox-later/upper"));
   EXPECT_EQ(read_file(aside / "api-key"), "newer");
 }
 

@@ -14,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "image/tree.h"
 #include "os/file.h"
+#include "storage/state_pool.h"
 #include "store/data_lock.h"
 #include "store/offline.h"
 #include "store/schema.h"
@@ -123,26 +124,23 @@ class Restore {
     if (mkdirat(data_.get(), name.c_str(), 0700) != 0) return fail_errno("mkdir", name);
     ATOLL_ASSIGN(aside_, os::open_dir_at(data_.get(), name.c_str()));
     result_.aside = options_.data_dir + "/" + name;
+    aside_name_ = name;
     return aside_.get();
   }
 
   Result<void> move_unknown_sandboxes() {
-    auto dir = os::open_dir_at(data_.get(), "sandboxes");
-    if (!dir && dir.error().sys_errno() == ENOENT) return {};
-    if (!dir) return fail(std::move(dir).error());
-    ATOLL_ASSIGN(auto names, image::list_directory(dir->get()));
+    ATOLL_ASSIGN(auto pool, storage::StatePool::find(options_.data_dir));
+    if (!pool) return {};
+    ATOLL_ASSIGN(auto names, image::list_directory(pool->sandboxes()));
     for (const std::string& name : names) {
       if (name.starts_with('.') || known_.contains(name)) continue;  // hidden: blank ones
-      ATOLL_ASSIGN(int to, aside());
-      ATOLL_TRY(os::make_dir_at(to, "sandboxes", 0700));
-      if (renameat(dir->get(), name.c_str(), to, ("sandboxes/" + name).c_str()) != 0)
-        return fail_errno("move aside", name);
+      ATOLL_TRY(aside());
+      ATOLL_TRY(pool->set_aside(name, aside_name_));
       result_.unknown_sandboxes.push_back(name);
     }
     std::sort(result_.unknown_sandboxes.begin(), result_.unknown_sandboxes.end());
-    if (!aside_.valid()) return {};
-    ATOLL_TRY(sync(aside_.get(), result_.aside));
-    return sync(dir->get(), "sandboxes");
+    if (syncfs(pool->sandboxes()) != 0) return fail_errno("sync", "the pool");
+    return {};
   }
 
   // The database and what belongs to it change places with the old ones at once: a server that
@@ -175,6 +173,7 @@ class Restore {
   UniqueFd data_;
   int from_ = -1;  // the scratch directory
   UniqueFd aside_;
+  std::string aside_name_;
   std::set<std::string> known_;
   Restored result_;
 };

@@ -177,7 +177,7 @@ Result<int> restore(const Globals& globals, const RestoreArguments& arguments) {
   return 0;
 }
 
-Command restore_command() {
+Command restore_backup_command() {
   auto arguments = std::make_shared<RestoreArguments>();
   Command command;
   command.name = "restore";
@@ -207,7 +207,7 @@ Command backup_command() {
   command.examples = {"sudo atoll backup create /backup/atoll.tar.zst",
                       "sudo atoll backup restore /backup/atoll.tar.zst"};
   command.commands.push_back(create_backup_command());
-  command.commands.push_back(restore_command());
+  command.commands.push_back(restore_backup_command());
   return command;
 }
 

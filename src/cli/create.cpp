@@ -28,7 +28,7 @@ Option disk_flag(Limits& limits) {
     ATOLL_ASSIGN(limits.disk_bytes, parse_size(text));
     return {};
   };
-  return {"--disk", "SIZE", "a disk of its own, such as 2g (default: the host's)", read};
+  return {"--disk", "SIZE", "most it may write, such as 2g (default: what the pool has)", read};
 }
 
 Option profile_flag(std::string& profile) {
@@ -117,7 +117,9 @@ Command create_command() {
       "atoll create --profile strict --user nobody --idle-timeout 10m --delete-after 7d",
       "atoll create --git https://github.com/you/app --git-depth 1 --secret NPM_TOKEN"};
   command.options = {{"--name", "NAME", "to call it by (default: only an id)", &request.name},
-                     template_flag(request.template_name)};
+                     template_flag(request.template_name),
+                     {"--from-snapshot", "SNAPSHOT", "start from this state of another sandbox",
+                      &request.from_snapshot}};
   for (Option& option : limit_flags(request.limits)) command.options.push_back(std::move(option));
   command.options.push_back(disk_flag(request.limits));
   command.options.push_back(env_flag(request.env));

@@ -76,6 +76,19 @@ Check check_filesystem(const std::string& dir) {
                                             can_reflink(dir) ? "with" : "without"));
 }
 
+Check check_copies(const std::string& dir) {
+  if (filesystem_name(dir) == "btrfs")
+    return check_ok("snapshots", "the data directory is on btrfs");
+  std::string loss = ": no snapshots, forks or disk limits";
+  if (!os::fsopen("btrfs").valid() && errno == ENODEV) {
+    return degraded("snapshots", "this kernel has no btrfs" + loss, "use a kernel with btrfs");
+  }
+  if (access("/sbin/mkfs.btrfs", X_OK) != 0) {
+    return degraded("snapshots", "mkfs.btrfs is missing" + loss, "apt-get install btrfs-progs");
+  }
+  return check_ok("snapshots", "in an image of their own, with btrfs");
+}
+
 Check check_space(const std::string& dir) {
   struct statvfs info {};
   if (statvfs(dir.c_str(), &info) != 0)
@@ -135,7 +148,7 @@ Check check_templates(const DoctorSettings& settings) {
 
 std::vector<Check> storage_checks(const DoctorSettings& settings) {
   std::string dir = existing(settings.data_dir);
-  return {check_filesystem(dir), check_space(dir), check_mapped_mounts(dir),
+  return {check_filesystem(dir), check_copies(dir), check_space(dir), check_mapped_mounts(dir),
           check_templates(settings)};
 }
 

@@ -66,6 +66,11 @@ Command unpause_command() {
                         &Client::unpause);
 }
 
+Command resume_command() {
+  return change_command("resume", "Let sandboxes go on, whether they are paused or stopped",
+                        {"atoll resume web"}, &Client::resume);
+}
+
 Command rm_command() {
   struct State : ManySandboxes {
     bool force = false;

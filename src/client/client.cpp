@@ -71,6 +71,7 @@ std::string to_body(const CreateRequest& request) {
   json::object body;
   put_text(body, "name", request.name);
   put_text(body, "environment", request.template_name);
+  put_text(body, "fromSnapshot", request.from_snapshot);
   put_text(body, "profile", request.profile);
   put_text(body, "user", request.user);
   put_text(body, "idempotencyKey", request.idempotency_key);

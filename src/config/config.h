@@ -27,10 +27,12 @@ struct Config {
   std::string listen;  // ADDRESS:PORT, or "none"
   Tls tls;
   std::string public_url;  // without a slash at its end; empty: what `listen` gives
+  std::string allowed_origin;
   std::string cgroup;
   std::string user;  // the account the server runs as
   uint32_t pool = 0;
   uint32_t reserve = 0;
+  uint64_t storage_bytes = 0;
   std::string on_exit;  // "keep" or "stop": what becomes of sandboxes at a graceful end
   std::string log_level;
   std::string log_format;

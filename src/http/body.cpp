@@ -15,9 +15,9 @@ Task<Result<std::string>> BodyReader::read_all(size_t limit) {
   std::string all;
   size_t used = 0;
   while (true) {
-    // An announced length is believed only a step at a time: announcing costs a client nothing.
-    size_t room = announced ? std::min<size_t>(*announced - used, 16 * kStep) : kStep;
-    room = std::max<size_t>(room, 1);
+    // An announced length is believed as far as bytes have come: announcing costs a client nothing.
+    size_t room = std::clamp(used, kStep, 16 * kStep);
+    if (announced) room = std::clamp<size_t>(*announced - used, 1, room);
     if (used + room > all.size()) ATOLL_CO_TRY(take_memory(used + room - all.size()));
     all.resize(used + room);
     ATOLL_CO_ASSIGN(size_t got, co_await read(std::span(all).subspan(used)));

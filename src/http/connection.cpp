@@ -74,7 +74,8 @@ Task<void> Connection::run() {
 
 Connection::Exchange::Exchange(RequestHead parsed, Connection& connection)
     : head(std::move(parsed)),
-      body(connection.socket_, connection.input_, head, connection.options_.body_timeout),
+      body(connection.socket_, connection.input_, head, connection.options_.body_timeout,
+           Pace(connection.options_.pace_window, connection.options_.pace_bytes)),
       writer(WriterContext{connection.socket_, connection.input_, body, head.request,
                            connection.options_},
              head.keep_alive && !connection.finishing_) {

@@ -5,6 +5,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/chunked.h"
+#include "http/origin.h"
 #include "http/status.h"
 #include "http/websocket_accept.h"
 
@@ -192,6 +193,11 @@ Task<Result<std::shared_ptr<WebSocket>>> ConnectionWriter::upgrade_websocket(
     refusal.headers.add("Upgrade", "websocket");
     ATOLL_CO_TRY(co_await send(std::move(refusal)));
     co_return fail(ErrorCode::InvalidArgument, "not a WebSocket handshake");
+  }
+  if (!is_origin_allowed(context_.request, options.allowed_origins)) {
+    ATOLL_CO_TRY(co_await send(error_response(
+        403, "FORBIDDEN", "pages of this origin may not open WebSockets here (allowed_origin)")));
+    co_return fail(ErrorCode::PermissionDenied, "a page of another origin");
   }
   // Nothing may follow the handshake before its answer (RFC 6455 4.1).
   if (!context_.body.complete() || !context_.input.empty()) {

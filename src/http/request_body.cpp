@@ -9,14 +9,15 @@ namespace atl::http {
 constexpr size_t kFramingRead = 4096;
 
 RequestBody::RequestBody(Socket& socket, InputBuffer& input, RequestHead& head,
-                         std::chrono::milliseconds timeout)
+                         std::chrono::milliseconds timeout, Pace pace)
     : socket_(socket),
       input_(input),
       memory_(head.request.memory),
       framing_(head.framing),
       left_(head.framing.length.value_or(0)),
       owes_continue_(head.expects_continue && !complete()),
-      timeout_(timeout) {}
+      timeout_(timeout),
+      pace_(pace) {}
 
 bool RequestBody::complete() const { return framing_.chunked ? chunks_.done() : left_ == 0; }
 
@@ -50,12 +51,23 @@ Task<Result<size_t>> RequestBody::read(std::span<char> into) {
   co_return got;
 }
 
+std::chrono::milliseconds RequestBody::patience() const {
+  return std::min(timeout_, std::chrono::ceil<std::chrono::milliseconds>(pace_.patience()));
+}
+
+Task<Result<size_t>> RequestBody::read_socket(std::span<char> into) {
+  auto begun = Socket::Clock::now();
+  ATOLL_CO_ASSIGN(size_t got, co_await socket_.read(into, patience()));
+  pace_.waited(Socket::Clock::now() - begun);
+  pace_.received(got);
+  if (got == 0) co_return fail(ErrorCode::Unavailable, "the client went away during the body");
+  co_return got;
+}
+
 Task<Result<size_t>> RequestBody::read_span(std::span<char> into, uint64_t limit) {
   into = into.first(static_cast<size_t>(std::min<uint64_t>(into.size(), limit)));
   if (!input_.empty()) co_return input_.take(into);
-  ATOLL_CO_ASSIGN(size_t got, co_await socket_.read(into, timeout_));
-  if (got == 0) co_return fail(ErrorCode::Unavailable, "the client went away during the body");
-  co_return got;
+  co_return co_await read_socket(into);
 }
 
 Task<Result<void>> RequestBody::read_chunk_framing() {
@@ -64,8 +76,7 @@ Task<Result<void>> RequestBody::read_chunk_framing() {
     input_.consume(used);
     if (chunks_.data_left() > 0 || chunks_.done()) co_return Result<void>();
     std::span<char> room = input_.prepare(kFramingRead);
-    ATOLL_CO_ASSIGN(size_t got, co_await socket_.read(room, timeout_));
-    if (got == 0) co_return fail(ErrorCode::Unavailable, "the client went away during the body");
+    ATOLL_CO_ASSIGN(size_t got, co_await read_socket(room));
     input_.commit(got);
   }
 }
@@ -90,12 +101,16 @@ std::string RequestBody::take_buffered() {
 
 void RequestBody::mark_consumed(uint64_t bytes) {
   left_ -= std::min(bytes, left_);
+  pace_.received(bytes);
   note_progress();
 }
 
 Task<Result<void>> RequestBody::wait_readable() {
   if (owes_continue_) ATOLL_CO_TRY(co_await continue_if_expected());
-  co_return co_await socket_.wait_readable(timeout_);
+  auto begun = Socket::Clock::now();
+  auto readable = co_await socket_.wait_readable(patience());
+  pace_.waited(Socket::Clock::now() - begun);
+  co_return readable;
 }
 
 void RequestBody::note_progress() {

@@ -7,6 +7,7 @@
 #include "http/chunked.h"
 #include "http/head_parser.h"
 #include "http/input_buffer.h"
+#include "http/pace.h"
 #include "http/socket.h"
 
 namespace atl::http {
@@ -17,7 +18,7 @@ class RequestBody final : public BodyReader {
  public:
   // What is read as a whole is counted in the head's request, which must outlive this.
   RequestBody(Socket& socket, InputBuffer& input, RequestHead& head,
-              std::chrono::milliseconds timeout);
+              std::chrono::milliseconds timeout, Pace pace);
 
   Task<Result<size_t>> read(std::span<char> into) override;
   std::optional<uint64_t> content_length() const override { return framing_.length; }
@@ -38,6 +39,8 @@ class RequestBody final : public BodyReader {
   Result<void> take_memory(size_t bytes) override { return memory_.take(bytes); }
 
  private:
+  std::chrono::milliseconds patience() const;
+  Task<Result<size_t>> read_socket(std::span<char> into);
   Task<Result<size_t>> read_span(std::span<char> into, uint64_t limit);
   Task<Result<void>> read_chunk_framing();
   Task<Result<void>> continue_if_expected();
@@ -52,6 +55,7 @@ class RequestBody final : public BodyReader {
   bool owes_continue_;
   bool broken_ = false;
   std::chrono::milliseconds timeout_;
+  Pace pace_;
   std::function<void()> on_complete_;
 };
 

@@ -36,9 +36,12 @@ struct ServerOptions {
   size_t max_handshakes = 256;
 
   std::chrono::milliseconds handshake_timeout{10'000};
-  std::chrono::milliseconds head_timeout{10'000};   // from a head's first byte to its last
-  std::chrono::milliseconds idle_timeout{75'000};   // between requests
-  std::chrono::milliseconds body_timeout{60'000};   // the longest silence within a request body
+  std::chrono::milliseconds head_timeout{10'000};  // from a head's first byte to its last
+  std::chrono::milliseconds idle_timeout{75'000};  // between requests
+  std::chrono::milliseconds body_timeout{60'000};  // the longest silence within a request body
+  // A body's sender that is waited for sends at least so much in each such time, but for the first.
+  size_t pace_bytes = 10 * 1024;
+  std::chrono::milliseconds pace_window{10'000};
   std::chrono::milliseconds write_timeout{60'000};  // the longest a reader may take nothing
   std::chrono::milliseconds drain_timeout{5'000};   // for all that a handler left of a body
 

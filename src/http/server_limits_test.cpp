@@ -1,4 +1,8 @@
 // What one client may take from the others: connections, memory, patience.
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
 #include "http/http_test_support.h"
 #include "http/server.h"
 
@@ -87,6 +91,71 @@ TEST(ServerLimits, LargeBodiesTogetherAreRefusedAndSmallOnesAreNot) {
   auto third = server.connect();
   third.send(post(200 * 1024, 200 * 1024));
   EXPECT_TRUE(third.read_until("xxxx").starts_with("HTTP/1.1 200")) << "what was taken is back";
+}
+
+// Sends a byte now and then until the server has an answer; returns how many went out.
+int trickle(RawConnection& raw, int limit) {
+  pollfd polled{raw.fd(), POLLIN, 0};
+  int bytes = 0;
+  for (; bytes < limit && ::poll(&polled, 1, 10) == 0; bytes++) raw.send("x");
+  return bytes;
+}
+
+TEST(ServerLimits, ABodyThatTricklesEndsWith408) {
+  ServerOptions options;
+  options.pace_window = milliseconds(100);
+  options.pace_bytes = 1000;
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send(post(1000, 1));
+  EXPECT_LT(trickle(raw, 998), 998);
+  EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
+  // The same without a least pace: only silence would be too slow.
+  options.pace_bytes = 0;
+  TestServer patient(add_basic_routes, options);
+  auto slow = patient.connect();
+  slow.send(post(100, 1));
+  EXPECT_EQ(trickle(slow, 99), 99);
+  EXPECT_TRUE(slow.read_until("xxxx").starts_with("HTTP/1.1 200"));
+}
+
+TEST(ServerLimits, TricklingChunksEndWith408) {
+  ServerOptions options;
+  options.pace_window = milliseconds(100);
+  options.pace_bytes = 1000;
+  TestServer server(add_basic_routes, options);
+  auto raw = server.connect();
+  raw.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+  pollfd polled{raw.fd(), POLLIN, 0};
+  int chunks = 0;
+  for (; chunks < 1000 && ::poll(&polled, 1, 10) == 0; chunks++) raw.send("1\r\nx\r\n");
+  EXPECT_LT(chunks, 100);
+  EXPECT_TRUE(raw.read_to_end().starts_with("HTTP/1.1 408"));
+}
+
+TEST(ServerLimits, AHandlerThatTakesItsTimeIsNotTheSendersFault) {
+  ServerOptions options;
+  options.pace_window = milliseconds(50);
+  options.pace_bytes = 64 * 1024;
+  auto routes = [](Router& router) {
+    router.add("POST", "/slow", [](Request& request, ResponseWriter& writer) -> Task<void> {
+      char byte = 0;
+      size_t total = 0;
+      boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor);
+      for (size_t got = 1; got > 0;) {
+        timer.expires_after(milliseconds(20));
+        co_await timer.async_wait(boost::asio::use_awaitable);
+        auto read = co_await request.body->read({&byte, 1});
+        got = read ? *read : 0;
+        total += got;
+      }
+      co_await writer.send(Response::text(std::to_string(total) + " bytes"));
+    });
+  };
+  TestServer server(routes, options);
+  auto raw = server.connect();
+  raw.send("POST /slow HTTP/1.1\r\nHost: h\r\nContent-Length: 20\r\n\r\n" + std::string(20, 'x'));
+  EXPECT_TRUE(raw.read_until("20 bytes").starts_with("HTTP/1.1 200"));
 }
 
 TEST(ServerLimits, TheRestOfABodyIsNotAwaitedForEver) {

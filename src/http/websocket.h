@@ -42,6 +42,8 @@ struct WebSocketOptions {
   // A silent peer is pinged at half this time and dropped after all of it.
   std::chrono::milliseconds idle_timeout{120'000};
   std::chrono::milliseconds close_timeout{5'000};
+  // Pages of other hosts than the one asked that may open one (origin.h).
+  std::vector<std::string> allowed_origins;
   // None chosen: no Sec-WebSocket-Protocol in the answer.
   ChooseSubprotocol choose_subprotocol;
 };

@@ -76,6 +76,19 @@ Result<void> LayerStore::add(const std::string& id,
   return {};
 }
 
+Result<void> LayerStore::remove_all_but(const std::set<std::string>& keep) const {
+  ATOLL_ASSIGN(UniqueFd held, lock());
+  ATOLL_ASSIGN(std::vector<std::string> names, list_directory(dir_.get()));
+  for (const std::string& name : names) {
+    if (name.front() == '.' || keep.contains(name)) continue;
+    std::string gone = random_id(kTemporaryPrefix);
+    if (renameat(dir_.get(), name.c_str(), dir_.get(), gone.c_str()) != 0) {
+      return fail_errno("renameat", name);
+    }
+  }
+  return remove_leftovers(dir_.get());
+}
+
 Result<LayerMarks> LayerStore::marks(const std::string& id) const {
   ATOLL_ASSIGN(UniqueFd layer, os::open_beneath(dir_.get(), id.c_str(), O_RDONLY | O_DIRECTORY));
   LayerMarks marks;

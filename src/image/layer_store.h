@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,10 @@ class LayerStore {
                    const std::function<Result<void>(const Room&)>& fill) const;
 
   Result<LayerMarks> marks(const std::string& id) const;
+
+  // Layers that nobody needs. Each is out of the way at once; what a crash leaves of it goes with
+  // the next writer.
+  Result<void> remove_all_but(const std::set<std::string>& keep) const;
 
  private:
   LayerStore(std::string path, UniqueFd dir) : path_(std::move(path)), dir_(std::move(dir)) {}

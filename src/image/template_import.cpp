@@ -141,7 +141,9 @@ class Importer {
   }
 
   Result<UniqueFd> make_nowhere() const {
-    return ensure_directory(staging_.dir(), "nowhere", {0700, 0, 0}, Existing::Reset);
+    // Of the directory's owner, who removes it.
+    Attributes owned{0700, options_.uid, options_.gid};
+    return ensure_directory(staging_.dir(), "nowhere", owned, Existing::Reset);
   }
 
   Result<Template> import_rootfs_archive(int archive) {

@@ -1,59 +1,35 @@
 #include "launcher/builder.h"
 
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
-#include "os/fd_passing.h"
-#include "os/parent_death.h"
 
 namespace atl::launcher {
 
 static constexpr unsigned kBuildSeconds = 20;
 
-[[noreturn]] static void run_builder(pid_t parent, const ShellPlan& plan, os::CgroupTree& cgroups,
-                                     int socket) {
-  prctl(PR_SET_NAME, "atoll-builder");
-  os::die_with_parent(parent);
-  alarm(kBuildSeconds);  // a kernel that hangs must not leave builders about
-  Result<Shell> shell = build_shell(plan, cgroups);
-  if (shell) {
-    std::string bytes("K");
-    bytes.append(reinterpret_cast<const char*>(&shell->pid), sizeof shell->pid);
-    (void)os::send_with_fds(socket, bytes,
-                            {shell->pidfd.get(), shell->mount_mapping.get(), shell->files.get()});
-  } else {
-    (void)os::send_with_fds(socket, "E" + shell.error().message(), {});
-  }
-  _exit(0);
-}
-
 Result<Builder> Builder::start(ShellPlan plan, os::CgroupTree& cgroups) {
-  ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
-  pid_t parent = getpid();
-  pid_t pid = fork();
-  if (pid < 0) return fail_errno("fork", "builder");
-  if (pid == 0) {
-    pair.ours.reset();
-    run_builder(parent, plan, cgroups, pair.theirs.get());
-  }
-  return Builder(std::move(plan), pid, std::move(pair.ours));
+  auto build = [&]() -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(Shell shell, build_shell(plan, cgroups));
+    Chore::Outcome outcome;
+    outcome.bytes.assign(reinterpret_cast<const char*>(&shell.pid), sizeof shell.pid);
+    outcome.fds.push_back(std::move(shell.pidfd));
+    outcome.fds.push_back(std::move(shell.mount_mapping));
+    outcome.fds.push_back(std::move(shell.files));
+    return outcome;
+  };
+  ATOLL_ASSIGN(Chore chore, Chore::start("atoll-builder", kBuildSeconds, build));
+  return Builder(std::move(plan), std::move(chore));
 }
 
 Result<Shell> Builder::finish() {
-  auto message = os::receive_with_fds(socket_.get(), 1024, 3);
-  waitpid(pid_, nullptr, 0);
-  if (!message) return fail(std::move(message).error());
-  if (message->bytes.empty()) return fail(ErrorCode::Internal, "a slot builder died");
-  if (message->bytes[0] != 'K' || message->fds.size() != 3) {
-    return fail(ErrorCode::Internal, message->bytes.substr(1));
-  }
+  ATOLL_ASSIGN(Chore::Outcome outcome, chore_.finish());
   Shell shell;
-  memcpy(&shell.pid, message->bytes.data() + 1, sizeof shell.pid);
-  shell.pidfd = std::move(message->fds[0]);
-  shell.mount_mapping = std::move(message->fds[1]);
-  shell.files = std::move(message->fds[2]);
+  if (outcome.bytes.size() != sizeof shell.pid || outcome.fds.size() != 3) {
+    return fail(ErrorCode::Internal, "a slot builder said too little");
+  }
+  memcpy(&shell.pid, outcome.bytes.data(), sizeof shell.pid);
+  shell.pidfd = std::move(outcome.fds[0]);
+  shell.mount_mapping = std::move(outcome.fds[1]);
+  shell.files = std::move(outcome.fds[2]);
   return shell;
 }
 

@@ -2,8 +2,7 @@
 // grace periods.
 #pragma once
 
-#include <optional>
-
+#include "launcher/chore.h"
 #include "launcher/shell.h"
 
 namespace atl::launcher {
@@ -11,20 +10,17 @@ namespace atl::launcher {
 class Builder {
  public:
   static Result<Builder> start(ShellPlan plan, os::CgroupTree& cgroups);
-  Builder(Builder&&) = default;
 
-  int fd() const { return socket_.get(); }
+  int fd() const { return chore_.fd(); }
   const std::string& slot() const { return plan_.slot; }
   uint32_t id_base() const { return plan_.id_base; }
   // To be called once fd() is readable; reaps the process.
   Result<Shell> finish();
 
  private:
-  Builder(ShellPlan plan, pid_t pid, UniqueFd socket)
-      : plan_(std::move(plan)), pid_(pid), socket_(std::move(socket)) {}
+  Builder(ShellPlan plan, Chore chore) : plan_(std::move(plan)), chore_(std::move(chore)) {}
   ShellPlan plan_;
-  pid_t pid_;
-  UniqueFd socket_;
+  Chore chore_;
 };
 
 }  // namespace atl::launcher

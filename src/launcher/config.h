@@ -13,14 +13,15 @@ namespace atl::launcher {
 
 struct LauncherConfig {
   UniqueFd server;          // SOCK_SEQPACKET to the server
-  std::string data_dir;     // layers, sandboxes, trash
+  std::string data_dir;     // layers, the pool
   std::string run_dir;      // agent sockets
   std::string cgroup_name;  // of our subtree in every hierarchy
   uid_t server_uid = 0;     // may connect to agents
   gid_t server_gid = 0;
   std::string_view agent;  // the agent's executable
   Limits default_limits;
-  uint32_t reserve = 4;  // blank slots kept ready
+  uint32_t reserve = 4;        // blank slots kept ready
+  uint64_t storage_bytes = 0;  // of the pool's image; 0: half of what is free
 };
 
 // Runs until the server hangs up or asks for shutdown. Never returns.

@@ -43,25 +43,27 @@ Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   ATOLL_ASSIGN(os::CgroupTree cgroups, os::CgroupTree::open(layout, config.cgroup_name));
   ATOLL_ASSIGN(UniqueFd sockets, os::open_dir_at(AT_FDCWD, (config.run_dir + "/agents").c_str()));
   ATOLL_ASSIGN(std::vector<sock_filter> filter, build_main_filter());
-  ATOLL_ASSIGN(DiskImages disks, DiskImages::open());
+  ATOLL_ASSIGN(storage::StatePool pool,
+               storage::StatePool::open(config.data_dir, config.storage_bytes));
   ATOLL_TRY(enter_minimal_mounts(config.run_dir + "/launcher", config.data_dir, config.agent));
   ATOLL_ASSIGN(UniqueFd data, os::open_dir_at(AT_FDCWD, kDataDir));
-  ATOLL_ASSIGN(UniqueFd trash_dir, os::open_dir_at(data.get(), "trash"));
+  ATOLL_TRY(pool.attach(kPoolDir));
+  ATOLL_ASSIGN(UniqueFd trash_dir, os::open_dir_at(pool.trash(), "."));
   ATOLL_ASSIGN(Trash trash, Trash::open(std::move(trash_dir)));
   std::unique_ptr<Launcher> launcher(
-      new Launcher(std::move(config), std::move(cgroups), std::move(disks), std::move(trash)));
+      new Launcher(std::move(config), std::move(cgroups), std::move(pool), std::move(trash)));
   ATOLL_ASSIGN(launcher->layers_dir_, os::open_dir_at(data.get(), "layers"));
-  ATOLL_ASSIGN(launcher->sandboxes_dir_, os::open_dir_at(data.get(), "sandboxes"));
   launcher->sockets_dir_ = std::move(sockets);
   launcher->filter_ = std::move(filter);
   launcher->adopt_survivors();
   return launcher;
 }
 
-Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, DiskImages disks, Trash trash)
+Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, storage::StatePool pool,
+                   Trash trash)
     : config_(std::move(config)),
       cgroups_(std::move(cgroups)),
-      disks_(std::move(disks)),
+      pool_(std::move(pool)),
       trash_(std::move(trash)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       message_(kMaxMessage, 0),
@@ -147,6 +149,14 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_discard(header.id, payload);
       case wire::LauncherType::PublishRequest:
         return on_publish(header.id, payload);
+      case wire::LauncherType::KeepRequest:
+        return on_keep(header.id, payload);
+      case wire::LauncherType::CopyRequest:
+        return on_copy(header.id, payload);
+      case wire::LauncherType::RestoreRequest:
+        return on_restore(header.id, payload);
+      case wire::LauncherType::DropRequest:
+        return on_drop(header.id, payload);
       case wire::LauncherType::ReserveRequest:
         return on_reserve(header.id, payload);
       case wire::LauncherType::UsageRequest:
@@ -218,19 +228,19 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
     ATOLL_TRY(cgroups_.set_limits(slot.id, cgroup_limits(request.limits)));
   }
   int64_t begin = os::monotonic_us();
-  RootfsPlan plan{.layers_dir = layers_dir_.get(),
+  RootfsPlan plan{.pool = &pool_,
+                  .layers_dir = layers_dir_.get(),
                   .layers = request.layers,
-                  .sandboxes_dir = sandboxes_dir_.get(),
                   .sandbox = request.sandbox,
+                  .existing = request.existing,
                   .blank = {.name = "." + slot.id, .tree = std::move(slot.files)},
                   .mount_mapping = slot.mount_mapping.get(),
                   .id_base = slot.id_base,
                   .ephemeral = request.ephemeral,
-                  .disk_bytes = request.limits.disk_bytes,
-                  .disks = &disks_};
+                  .disk_bytes = request.limits.disk_bytes};
   // A sandbox that never was leaves no files; one that is started again keeps them.
   ScopeExit discard([&] {
-    if (plan.fresh) (void)trash_.take(sandboxes_dir_.get(), request.sandbox);
+    if (plan.fresh) (void)trash_.take(pool_.sandboxes(), request.sandbox);
   });
   ATOLL_ASSIGN(UniqueFd rootfs, mount_rootfs(plan));
   for (UniqueFd& tree : plan.used) to_close_.push_back(std::move(tree));
@@ -252,6 +262,7 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
 void Launcher::end_blank_slots() {
   reserve_ = 0;
   pending_.clear();
+  waiting_work_.clear();
   for (auto& [name, slot] : slots_) {
     if (slot.state == Slot::State::Blank) kill_slot(slot);
   }
@@ -266,7 +277,7 @@ void Launcher::end_blank_slots() {
   unwatch(config_.server.get());
   // Bounded by the kernel's own work: everything in them has been killed.
   for (int i = 0; i < kEndRounds; i++) {
-    bool ending = !unremoved_.empty();
+    bool ending = !unremoved_.empty() || !running_work_.empty();
     for (const auto& [name, slot] : slots_) ending |= slot.state == Slot::State::Ending;
     if (!ending) break;
     serve_events(kRetryMs);
@@ -314,7 +325,7 @@ void Launcher::start_builder() {
                  .id_base = os::id_block_base(block),
                  .filter = &filter_,
                  .run_dir = sockets_dir_.get(),
-                 .sandboxes_dir = sandboxes_dir_.get(),
+                 .pool = &pool_,
                  .server_uid = config_.server_uid,
                  .server_gid = config_.server_gid,
                  .limits = cgroup_limits(config_.default_limits)};
@@ -393,14 +404,16 @@ void Launcher::slot_ended(const std::string& id) {
 }
 
 void Launcher::clean_up(const std::string& id) {
-  (void)trash_.take(sandboxes_dir_.get(), "." + id);  // still there where it stayed blank
+  (void)trash_.take(pool_.sandboxes(), "." + id);  // still there where it stayed blank
   unlinkat(sockets_dir_.get(), (id + ".sock").c_str(), 0);
   if (!cgroups_.remove(id)) unremoved_.push_back(id);
 }
 
 void Launcher::adopt_survivors() {
-  for (const std::string& name : list_directories(sandboxes_dir_.get(), Names::Hidden)) {
-    (void)trash_.take(sandboxes_dir_.get(), name);
+  for (int dir : {pool_.sandboxes(), pool_.states()}) {
+    for (const std::string& name : list_directories(dir, Names::Hidden)) {
+      (void)trash_.take(dir, name);
+    }
   }
   for (const std::string& group : cgroups_.groups()) {
     if (adopt(group)) continue;

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "launcher/builder.h"
+#include "launcher/chore.h"
 #include "launcher/config.h"
-#include "launcher/disk.h"
 #include "launcher/importer.h"
 #include "launcher/slot.h"
 #include "launcher/trash.h"
 #include "os/cgroup_tree.h"
+#include "storage/state_pool.h"
 #include "wire/frame.h"
 
 namespace atl::launcher {
@@ -29,7 +30,7 @@ class Launcher {
   void run();
 
  private:
-  Launcher(LauncherConfig config, os::CgroupTree cgroups, DiskImages disks, Trash trash);
+  Launcher(LauncherConfig config, os::CgroupTree cgroups, storage::StatePool pool, Trash trash);
 
   struct PendingBuild {
     uint32_t id;
@@ -55,6 +56,24 @@ class Launcher {
   void import_advanced(int fd);
   Result<void> on_collect(uint32_t id, std::string_view payload);
   void on_shutdown(uint32_t id);
+
+  // States.
+  Result<void> on_keep(uint32_t id, std::string_view payload);
+  Result<void> on_copy(uint32_t id, std::string_view payload);
+  Result<void> on_restore(uint32_t id, std::string_view payload);
+  Result<void> on_drop(uint32_t id, std::string_view payload);
+  struct StateWork {
+    uint32_t id;       // of the request
+    std::string slot;  // frozen meanwhile; empty: none
+    Chore::Work work;
+    std::function<void()> done;  // once it has succeeded, before the answer
+  };
+  void enqueue(StateWork work);
+  void start_state_work();
+  void state_work_ended(int fd);
+  Result<wire::Kept> copy_frozen(const std::string& slot,
+                                 const std::function<Result<void>()>& copy);
+
   void end_blank_slots();
   void serve_events(int timeout_ms);
 
@@ -87,11 +106,10 @@ class Launcher {
 
   LauncherConfig config_;
   os::CgroupTree cgroups_;
-  DiskImages disks_;
+  storage::StatePool pool_;
   Trash trash_;
   UniqueFd epoll_;
   UniqueFd layers_dir_;
-  UniqueFd sandboxes_dir_;
   UniqueFd sockets_dir_;
   std::vector<sock_filter> filter_;
   std::map<int, std::function<void()>> handlers_;
@@ -100,6 +118,12 @@ class Launcher {
   std::map<int, Importer> importers_;
   std::deque<std::string> ready_;
   std::deque<PendingBuild> pending_;
+  std::deque<StateWork> waiting_work_;
+  struct RunningWork {
+    Chore chore;
+    StateWork work;
+  };
+  std::map<int, RunningWork> running_work_;
   std::set<uint32_t> blocks_in_use_;
   // Closing a mount can take the kernel a tenth of a millisecond, for which no caller should wait.
   std::vector<UniqueFd> to_close_;

@@ -14,6 +14,9 @@ Result<void> Launcher::on_limits(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::LimitsRequest>(payload));
   ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
   ATOLL_TRY(cgroups_.set_limits(slot->id, cgroup_limits(request.limits)));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_ASSIGN(UniqueFd tree, os::open_dir_at(pool_.sandboxes(), request.sandbox.c_str()));
+  ATOLL_TRY(pool_.limit_tree(tree.get(), request.limits.disk_bytes));
   send(id, wire::LauncherDone{});
   return {};
 }
@@ -22,6 +25,7 @@ Result<void> Launcher::on_freeze(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::FreezeRequest>(payload));
   ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
   ATOLL_TRY(cgroups_.freeze(slot->id, request.frozen));
+  slot->frozen = request.frozen;
   send(id, wire::LauncherDone{});
   return {};
 }
@@ -46,7 +50,7 @@ Result<void> Launcher::on_destroy(uint32_t id, std::string_view payload) {
   }
   if (!request.sandbox.empty()) {
     ATOLL_TRY(check_id(request.sandbox));
-    ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
+    ATOLL_TRY(trash_.take(pool_.sandboxes(), request.sandbox));
   }
   send(id, wire::LauncherDone{});
   return {};
@@ -55,24 +59,7 @@ Result<void> Launcher::on_destroy(uint32_t id, std::string_view payload) {
 Result<void> Launcher::on_discard(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::DiscardRequest>(payload));
   ATOLL_TRY(check_id(request.sandbox));
-  ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
-  send(id, wire::LauncherDone{});
-  return {};
-}
-
-Result<void> Launcher::on_publish(uint32_t id, std::string_view payload) {
-  ATOLL_ASSIGN(auto request, wire::decode<wire::PublishRequest>(payload));
-  ATOLL_TRY(check_id(request.sandbox));
-  ATOLL_TRY(check_id(request.layer));
-  ATOLL_ASSIGN(UniqueFd dir, os::open_beneath(sandboxes_dir_.get(), request.sandbox.c_str(),
-                                              O_RDONLY | O_DIRECTORY));
-  // The layer must be on the disk before anything refers to it.
-  if (syncfs(dir.get()) != 0) return fail_errno("sync", request.sandbox);
-  if (renameat(dir.get(), "upper", layers_dir_.get(), request.layer.c_str()) != 0) {
-    return fail_errno("publish", request.layer);
-  }
-  if (fsync(layers_dir_.get()) != 0) return fail_errno("sync", "layers");
-  ATOLL_TRY(trash_.take(sandboxes_dir_.get(), request.sandbox));
+  ATOLL_TRY(trash_.take(pool_.sandboxes(), request.sandbox));
   send(id, wire::LauncherDone{});
   return {};
 }
@@ -128,24 +115,16 @@ void Launcher::import_advanced(int fd) {
   importers_.erase(it);
 }
 
-// The server sees to it that nobody imports meanwhile.
-Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
-  ATOLL_ASSIGN(auto request, wire::decode<wire::CollectRequest>(payload));
-  std::set<std::string> keep(request.keep.begin(), request.keep.end());
-  if (!importers_.empty()) return fail(ErrorCode::Conflict, "an import is under way");
-  for (const std::string& layer : list_directories(layers_dir_.get(), Names::Plain)) {
-    if (!keep.contains(layer)) ATOLL_TRY(trash_.take(layers_dir_.get(), layer));
-  }
-  send(id, wire::LauncherDone{});
-  return {};
-}
-
 Result<void> Launcher::on_status(uint32_t id) {
   wire::Status status;
   for (const auto& [name, slot] : slots_) {
     if (slot.state == Slot::State::Live) status.slots.push_back({name, slot.pid});
   }
-  status.sandboxes = list_directories(sandboxes_dir_.get(), Names::Plain);
+  status.sandboxes = list_directories(pool_.sandboxes(), Names::Plain);
+  status.states = list_directories(pool_.states(), Names::Plain);
+  if (!pool_.lacking().empty()) {
+    status.degraded.push_back("no snapshots, forks or disk limits: " + pool_.lacking());
+  }
   status.cgroup_mode = to_string(cgroups_.mode());
   if (!cgroups_.has_unified())
     status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");

@@ -22,7 +22,7 @@ static Result<void> bind(const std::string& from, const char* to) {
 
 static Result<void> make_places(std::string_view agent) {
   for (const char* dir :
-       {"data", "proc", "root", "stage", "stage/proc", "stage/pts", "stage/shm", "empty"}) {
+       {"data", "pool", "proc", "root", "stage", "stage/proc", "stage/pts", "stage/shm", "empty"}) {
     ATOLL_TRY(os::make_dir_at(AT_FDCWD, dir, 0755));
   }
   UniqueFd place(open("stage/agent", O_CREAT | O_WRONLY | O_CLOEXEC, 0555));

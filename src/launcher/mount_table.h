@@ -1,4 +1,4 @@
-// The launcher's own mount namespace: three mounts, so that the namespace of every sandbox, which
+// The launcher's own mount namespace: four mounts, so that the namespace of every sandbox, which
 // starts as a copy of it, is cheap to make and has nothing of the host in it.
 #pragma once
 
@@ -11,6 +11,7 @@ namespace atl::launcher {
 
 // Paths in that namespace. Below kStage a slot's future mounts wait for their root filesystem.
 inline constexpr const char* kDataDir = "/data";
+inline constexpr const char* kPoolDir = "/pool";
 inline constexpr const char* kNewRoot = "/root";
 inline constexpr const char* kStageProc = "/stage/proc";
 inline constexpr const char* kStagePts = "/stage/pts";

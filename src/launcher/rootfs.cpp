@@ -13,6 +13,7 @@
 #include "launcher/mount_table.h"
 #include "os/file.h"
 #include "os/id_map.h"
+#include "os/remove_tree.h"
 #include "os/syscalls.h"
 
 namespace atl::launcher {
@@ -51,26 +52,39 @@ Result<void> make_owned_dir(int dir, const char* name) {
   return {};
 }
 
-Result<UniqueFd> disk_tree(const RootfsPlan& plan) {
-  ATOLL_ASSIGN(UniqueFd dir,
-               os::open_beneath(plan.sandboxes_dir, plan.sandbox.c_str(), O_RDONLY | O_DIRECTORY));
-  ATOLL_ASSIGN(UniqueFd disk, plan.disks->mount(dir.get(), plan.disk_bytes));
-  ATOLL_TRY(make_owned_dir(disk.get(), "upper"));
-  ATOLL_TRY(make_owned_dir(disk.get(), "work"));
-  ATOLL_TRY(map_ids(disk, plan.mount_mapping, Access::ReadWrite, plan.sandbox));
-  return disk;
+Result<UniqueFd> existing_tree(const RootfsPlan& plan) {
+  auto tree =
+      mapped_clone(plan.pool->sandboxes(), plan.sandbox, plan.mount_mapping, Access::ReadWrite);
+  if (tree || tree.error().sys_errno() != ENOENT) return tree;
+  return fail(ErrorCode::NotFound, "the files of " + plan.sandbox + " are missing; delete it");
 }
 
-// The file system that holds `upper` and `work`, mapped. A new sandbox takes the directory that was
-// made ahead: one rename instead of three directories, and the mount of it stays valid.
+// A new sandbox takes the tree that was made ahead: one rename, and the mount of it stays valid.
+Result<UniqueFd> fresh_tree(RootfsPlan& plan) {
+  int dir = plan.pool->sandboxes();
+  if (syscall(SYS_renameat2, dir, plan.blank.name.c_str(), dir, plan.sandbox.c_str(),
+              RENAME_NOREPLACE) != 0) {
+    if (errno == EEXIST) return existing_tree(plan);
+    return fail_errno("name the files of", plan.sandbox);
+  }
+  plan.fresh = true;
+  return std::move(plan.blank.tree);
+}
+
+// The tree that holds `upper` and `work`, mapped.
 Result<UniqueFd> writable_tree(RootfsPlan& plan) {
-  bool fresh = syscall(SYS_renameat2, plan.sandboxes_dir, plan.blank.name.c_str(),
-                       plan.sandboxes_dir, plan.sandbox.c_str(), RENAME_NOREPLACE) == 0;
-  if (!fresh && errno != EEXIST) return fail_errno("name the files of", plan.sandbox);
-  plan.fresh = fresh;
-  if (plan.disk_bytes != 0) return disk_tree(plan);
-  if (fresh) return std::move(plan.blank.tree);
-  return mapped_clone(plan.sandboxes_dir, plan.sandbox, plan.mount_mapping, Access::ReadWrite);
+  ATOLL_ASSIGN(UniqueFd tree, plan.existing ? existing_tree(plan) : fresh_tree(plan));
+  if (plan.disk_bytes == 0 && plan.fresh) return tree;
+  ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(tree.get(), "."));
+  ATOLL_TRY(plan.pool->limit_tree(dir.get(), plan.disk_bytes));
+  return tree;
+}
+
+// Imported layers are directories of their own, captured ones a kept state's upper directory.
+Result<UniqueFd> lower_tree(const RootfsPlan& plan, const std::string& layer) {
+  auto imported = mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly);
+  if (imported || imported.error().sys_errno() != ENOENT) return imported;
+  return mapped_clone(plan.pool->states(), layer + "/upper", plan.mount_mapping, Access::ReadOnly);
 }
 
 // Overlayfs acts on its layers as whoever mounts it. That must be an id the mapped layers know, or
@@ -115,15 +129,25 @@ Result<UniqueFd> subdirectory(const UniqueFd& tree, const char* name) {
 
 }  // namespace
 
-Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, int mount_mapping) {
+Result<BlankFiles> make_blank_files(const storage::StatePool& pool, const std::string& slot,
+                                    int mount_mapping) {
   BlankFiles blank{.name = "." + slot, .tree = {}};
-  ATOLL_TRY(make_owned_dir(sandboxes_dir, blank.name.c_str()));
-  ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(sandboxes_dir, blank.name.c_str()));
+  ATOLL_TRY(pool.make_tree(pool.sandboxes(), blank.name));
+  ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(pool.sandboxes(), blank.name.c_str()));
+  if (fchown(dir.get(), os::kDiskIdBase, os::kDiskIdBase) != 0) {
+    return fail_errno("chown", blank.name);
+  }
   ATOLL_TRY(make_owned_dir(dir.get(), "upper"));
   ATOLL_TRY(make_owned_dir(dir.get(), "work"));
   ATOLL_ASSIGN(blank.tree,
-               mapped_clone(sandboxes_dir, blank.name, mount_mapping, Access::ReadWrite));
+               mapped_clone(pool.sandboxes(), blank.name, mount_mapping, Access::ReadWrite));
   return blank;
+}
+
+Result<void> renew_work(int parent, const std::string& tree) {
+  ATOLL_ASSIGN(UniqueFd dir, os::open_dir_at(parent, tree.c_str()));
+  os::remove_tree(dir.get(), "work");
+  return make_owned_dir(dir.get(), "work");
 }
 
 Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
@@ -131,8 +155,7 @@ Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
   UniqueFd context = os::fsopen("overlay");
   if (!context.valid()) return fail_errno("fsopen", "overlay");
   for (const std::string& layer : plan.layers) {
-    ATOLL_ASSIGN(UniqueFd lower,
-                 mapped_clone(plan.layers_dir, layer, plan.mount_mapping, Access::ReadOnly));
+    ATOLL_ASSIGN(UniqueFd lower, lower_tree(plan, layer));
     ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
     plan.used.push_back(std::move(lower));
   }

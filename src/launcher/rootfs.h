@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
-#include "launcher/disk.h"
+#include "storage/state_pool.h"
 
 namespace atl::launcher {
 
@@ -17,19 +17,22 @@ struct BlankFiles {
   std::string name;  // in the sandboxes directory; starts with a dot until it is somebody's
   UniqueFd tree;     // holds `upper` and `work`, ids mapped
 };
-Result<BlankFiles> make_blank_files(int sandboxes_dir, const std::string& slot, int mount_mapping);
+Result<BlankFiles> make_blank_files(const storage::StatePool& pool, const std::string& slot,
+                                    int mount_mapping);
+// Makes the working directory of a copied tree anew: overlayfs does not take another mount's.
+Result<void> renew_work(int parent, const std::string& tree);
 
 struct RootfsPlan {
+  const storage::StatePool* pool = nullptr;
   int layers_dir = -1;
-  std::vector<std::string> layers;  // topmost first
-  int sandboxes_dir = -1;
+  std::vector<std::string> layers;  // topmost first: in layers_dir, or states of the pool
   std::string sandbox;
-  BlankFiles blank;  // becomes the sandbox's, unless it has files already
+  bool existing = false;  // it must have files already; else the blank ones may become its own
+  BlankFiles blank;
   int mount_mapping = -1;
   uint32_t id_base = 0;
   bool ephemeral = false;
-  uint64_t disk_bytes = 0;      // 0: on the data directory's own file system
-  DiskImages* disks = nullptr;  // needed where disk_bytes is not 0
+  uint64_t disk_bytes = 0;  // 0: no limit of its own
   // Set by mount_rootfs:
   bool fresh = false;          // the blank files became the sandbox's
   std::vector<UniqueFd> used;  // mounts that the overlay was made from; of no more use

@@ -108,7 +108,7 @@ Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
     ATOLL_TRY(os::write_id_maps(proc.get(), shell.pid, 0, plan.id_base));
     ATOLL_ASSIGN(shell.mount_mapping, os::make_mount_mapping(proc.get(), plan.id_base));
     ATOLL_ASSIGN(BlankFiles files,
-                 make_blank_files(plan.sandboxes_dir, plan.slot, shell.mount_mapping.get()));
+                 make_blank_files(*plan.pool, plan.slot, shell.mount_mapping.get()));
     shell.files = std::move(files.tree);
     report.write_end.reset();
     if (write(go.write_end.get(), "g", 1) != 1) return fail_errno("write", "go");

@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "os/cgroup_tree.h"
+#include "storage/state_pool.h"
 #include "wire/launcher_messages.h"
 
 namespace atl::launcher {
@@ -20,8 +21,8 @@ struct ShellPlan {
   std::string slot;
   uint32_t id_base = 0;
   const std::vector<sock_filter>* filter = nullptr;
-  int run_dir = -1;        // holds <slot>.sock
-  int sandboxes_dir = -1;  // gets the files of the sandbox to come
+  int run_dir = -1;                          // holds <slot>.sock
+  const storage::StatePool* pool = nullptr;  // gets the files of the sandbox to come
   uid_t server_uid = 0;
   gid_t server_gid = 0;
   os::CgroupLimits limits;

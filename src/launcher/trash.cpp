@@ -12,43 +12,27 @@
 #include <sys/syscall.h>
 
 #include <memory>
+#include <string_view>
 
 #include "base/random_id.h"
+#include "os/btrfs.h"
 #include "os/parent_death.h"
+#include "os/remove_tree.h"
 #include "os/syscalls.h"
 
 namespace atl::launcher {
 namespace {
 
-// Deeper directories are moved to the top first: a sandbox can nest deeper than we have stack or
-// descriptors for.
-constexpr int kMaxDepth = 64;
-
 using DirHandle = std::unique_ptr<DIR, int (*)(DIR*)>;
 
-bool is_dot(const char* name) {
-  return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
-}
-
-void remove_entry(int trash, int parent, const char* name, int depth) {
-  if (unlinkat(parent, name, 0) == 0 || (errno != EISDIR && errno != EPERM)) return;
-  if (depth > kMaxDepth) {
-    renameat(parent, name, trash, random_id("deep-").c_str());
-    return;
-  }
-  UniqueFd fd(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd.valid()) return;
-  DirHandle dir(fdopendir(fd.get()), closedir);
-  if (dir == nullptr) return;
-  (void)fd.release();
-  while (dirent* item = readdir(dir.get())) {
-    if (!is_dot(item->d_name)) remove_entry(trash, dirfd(dir.get()), item->d_name, depth + 1);
-  }
-  unlinkat(parent, name, AT_REMOVEDIR);
+// A subvolume goes at once, whatever is in it.
+void remove(int trash, const char* name) {
+  if (os::btrfs::is_subvolume(trash, name) && os::btrfs::destroy_subvolume(trash, name)) return;
+  os::remove_tree(trash, name);
 }
 
 void sweep(int trash) {
-  // Until a pass finds nothing: moved-up directories appear while we go.
+  // Until a pass finds nothing: more comes while we go.
   for (bool found = true; found;) {
     found = false;
     UniqueFd copy(openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -56,8 +40,9 @@ void sweep(int trash) {
     if (dir == nullptr) return;
     (void)copy.release();
     while (dirent* item = readdir(dir.get())) {
-      if (is_dot(item->d_name)) continue;
-      remove_entry(trash, trash, item->d_name, 0);
+      std::string_view name = item->d_name;
+      if (name == "." || name == "..") continue;
+      remove(trash, item->d_name);
       struct stat info {};
       // Still there means it cannot be removed now; the next start tries again.
       if (fstatat(trash, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) found = true;

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -210,6 +211,26 @@ Result<void> CgroupTree::kill(const std::string& group) {
 Result<void> CgroupTree::freeze(const std::string& group, bool frozen) {
   if (!unified_.valid()) return fail(ErrorCode::NotSupported, "cgroup.freeze needs cgroup v2");
   return write_file_at(unified_.get(), file_of(group, "cgroup.freeze").c_str(), frozen ? "1" : "0");
+}
+
+Result<void> CgroupTree::await_frozen(const std::string& group, std::chrono::milliseconds limit) {
+  UniqueFd events(
+      openat(unified_.get(), file_of(group, "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
+  if (!events.valid()) return fail_errno("open", "cgroup.events");
+  auto end = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    char text[256];
+    ssize_t size = pread(events.get(), text, sizeof text, 0);
+    if (size < 0) return fail_errno("read", "cgroup.events");
+    if (std::string_view(text, static_cast<size_t>(size)).find("frozen 1") != std::string::npos) {
+      return {};
+    }
+    auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return fail(ErrorCode::Timeout, "a process cannot be frozen");
+    pollfd changed{events.get(), POLLPRI, 0};
+    poll(&changed, 1, static_cast<int>(left.count()));
+  }
 }
 
 bool CgroupTree::remove(const std::string& group) {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -44,6 +45,8 @@ class CgroupTree {
   Result<UniqueFd> open_unified(const std::string& group);
   Result<void> kill(const std::string& group);
   Result<void> freeze(const std::string& group, bool frozen);
+  // Waits until every process of it stands still.
+  Result<void> await_frozen(const std::string& group, std::chrono::milliseconds limit);
   // True once nothing is left of it; false while the kernel still counts a process there.
   bool remove(const std::string& group);
   // Names of all groups there are in any hierarchy.

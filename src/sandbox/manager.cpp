@@ -1,24 +1,17 @@
 // How sandboxes come to be: found again at the start, or created.
 #include "sandbox/manager.h"
 
-#include <time.h>
-
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
 #include "base/random_id.h"
 #include "base/scope_exit.h"
 #include "os/file.h"
+#include "sandbox/due.h"
 
 namespace atl::sandbox {
 
 namespace asio = boost::asio;
-
-int64_t wall_clock_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 Manager::Manager(asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
                  ManagerOptions options)
@@ -37,43 +30,32 @@ Task<Result<void>> Manager::start() {
   ATOLL_CO_TRY(events_.load());
   ATOLL_CO_TRY(ledger_.load());
   ATOLL_CO_TRY(load_tombstones());
+  ATOLL_CO_TRY(load_snapshots());
   ATOLL_CO_ASSIGN(auto records, store_.load_sandboxes());
   for (const auto& [id, text] : records) {
     auto record = decode_record(text);
     if (!record) co_return fail(std::move(record).error().context(id));
     ATOLL_CO_TRY(co_await adopt(std::move(*record)));
   }
-  auto known = [this](const std::string& key) { return index_.contains(key); };
-  ATOLL_CO_TRY(co_await backend_.reclaim(known));
+  Known known{.sandbox = [this](const std::string& key) { return index_.contains(key); },
+              .state = [this](const std::string& state) { return snapshots_.contains(state); }};
+  ATOLL_CO_TRY(co_await backend_.reclaim(std::move(known)));
   auto self = shared_from_this();
   asio::co_spawn(
       executor_, [self]() -> Task<void> { return self->enforce_lifetimes(); }, asio::detached);
   co_return Result<void>();
 }
 
-// It is told all that it was told before: the server may have died right before that.
-CreateInput Manager::reattach_input(const Record& record) const {
-  CreateInput input;
-  auto found = template_of(record);
-  auto told = input_for(record.id, record.owner, record.spec, found ? *found : FoundTemplate());
-  if (told) input = std::move(*told);
-  input.session_key = record.id;
-  input.existing_metadata = record.backend_state;
-  input.frozen = record.status == Status::Paused;
-  input.reattach_only = true;
-  return input;
-}
-
 Task<Result<void>> Manager::adopt(Record record) {
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   Record& known = sandbox->record;
   if (known.generation.empty()) known.generation = random_id("", 16);  // of the first schema
-  sandbox->last_activity_ms = wall_clock_ms();
+  known.since = on_this_boot(known, BootTime::now(), wall_clock_ms());
+  sandbox->touch();
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
   if (!had_processes) co_return Result<void>();
-  CreateInput input = reattach_input(known);
-  auto handle = co_await backend_.create(std::move(input));
+  auto handle = co_await backend_.create(input_to_reattach(known));
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
     co_return co_await save(*sandbox, "sandbox.stopped");
@@ -143,9 +125,23 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
   return input;
 }
 
-Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec) {
+// With all that it was made with: its agent may not have been told yet.
+CreateInput Manager::input_to_reattach(const Record& record) const {
+  CreateInput input;
+  auto whole = input_for(record.id, record.owner, record.spec, template_of(record));
+  if (whole) input = std::move(*whole);
+  input.keep_settings = !whole;  // a secret of its environment has been deleted since
+  input.session_key = record.id;
+  input.existing_metadata = record.backend_state;
+  input.limits = record.spec.limits;
+  input.frozen = record.status == Status::Paused;
+  input.reattach_only = true;
+  return input;
+}
+
+Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec, std::optional<Origin> origin) {
   if (spec.idempotency_key.empty()) {
-    co_return co_await build(std::move(caller), std::move(spec));
+    co_return co_await build(std::move(caller), std::move(spec), std::move(origin));
   }
   std::pair key(caller.owner.tenant, spec.idempotency_key);
   for (;;) {
@@ -157,18 +153,18 @@ Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec) {
     co_await turn->wait();
   }
   keys_under_way_[key];
-  auto built = co_await build(std::move(caller), std::move(spec));
+  auto built = co_await build(std::move(caller), std::move(spec), std::move(origin));
   auto waiters = std::move(keys_under_way_[key]);
   keys_under_way_.erase(key);
   for (auto& waiter : waiters) waiter->set(true);
   co_return built;
 }
 
-Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
+Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec, std::optional<Origin> origin) {
   int64_t begin = os::monotonic_us();
   ATOLL_CO_TRY(check(caller, spec));
-  ATOLL_CO_ASSIGN(FoundTemplate found, backend_.find_template(spec.template_name));
-  follow_template(spec.template_name, found);
+  ATOLL_CO_ASSIGN(FoundTemplate found, template_for(spec, origin));
+  std::string template_key = found.key;
   std::string tenant = caller.owner.tenant, name = spec.name;
   if (!name.empty() && !index_.reserve_name(tenant, name)) {
     co_return fail(Error(ErrorCode::Conflict, "the name '" + name +
@@ -178,20 +174,19 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec) {
   }
   bool kept = false;
   under_way_++;
-  std::string template_key = found.key;
   template_under_way_[template_key]++;
   ScopeExit release([&] {
     under_way_--;
     if (--template_under_way_[template_key] == 0) template_under_way_.erase(template_key);
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });
-  bool poolable = spec.from_pool && spec.limits.disk_bytes == pool_->limits().disk_bytes;
+  bool poolable = spec.from_pool && !origin;
   std::shared_ptr<SandboxHandle> handle;
   if (poolable) handle = pool_->take(template_key);
   bool taken = handle != nullptr;
   Order order{std::move(caller.owner), std::move(spec), std::move(found)};
   auto built = taken ? co_await claim(std::move(handle), std::move(order))
-                     : co_await build_cold(std::move(order));
+                     : co_await build_cold(std::move(order), origin);
   if (!built) {
     if (taken) pool_->refill(template_key);
     co_return built;
@@ -215,13 +210,13 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Order order,
   record.status = order.spec.git.url.empty() ? Status::Running : Status::Provisioning;
   record.spec = std::move(order.spec);
   record.template_key = std::move(order.found.key);
-  record.template_contents = std::move(order.found.contents);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
+  record.since = BootTime::now();
   auto sandbox = std::make_shared<Sandbox>(executor_, std::move(record));
   sandbox->handle = std::move(handle);
   sandbox->source = source;
-  sandbox->last_activity_ms = sandbox->record.created_at_ms;
+  sandbox->touch();
   return sandbox;
 }
 
@@ -241,14 +236,25 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
-Task<Result<SandboxPtr>> Manager::build_cold(Order order) {
-  ATOLL_CO_ASSIGN(CreateInput input,
-                  input_for(random_id("sandbox-"), order.owner, order.spec, order.found));
+Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> origin) {
+  std::string id = random_id("sandbox-");
+  ATOLL_CO_ASSIGN(CreateInput input, input_for(id, order.owner, order.spec, order.found));
+  if (origin) {
+    ATOLL_CO_TRY(co_await copy_files(*origin, id));
+    input.existing = true;
+    input.existing_metadata = origin->backend_state;
+    input.existing_metadata.erase("slot");
+  }
   auto handle = co_await backend_.create(std::move(input));
-  if (!handle) co_return fail(std::move(handle).error());
+  if (!handle) {
+    if (origin) (void)co_await backend_.discard(id);
+    co_return fail(std::move(handle).error());
+  }
   SandboxPtr sandbox = describe(*handle, std::move(order), Source::Cold);
+  if (origin) sandbox->record.snapshot = origin->snapshot;
   auto saved = save_meanwhile(sandbox);
   Result<void> ready = co_await (*handle)->ready();
+  if (ready && origin) ready = co_await renew_identity((*handle)->session());
   co_return co_await acknowledge(sandbox, std::move(ready), saved);
 }
 

@@ -15,6 +15,7 @@
 #include "sandbox/event_log.h"
 #include "sandbox/index.h"
 #include "sandbox/pool.h"
+#include "sandbox/snapshot.h"
 #include "sandbox/usage_ledger.h"
 #include "store/store.h"
 
@@ -32,6 +33,21 @@ struct Changes {
 struct Ending {
   EndCause cause = EndCause::Request;
   std::string reason;
+};
+
+// Where the files of a new sandbox come from: a kept state, or a sandbox as it is now.
+struct Origin {
+  std::string state;
+  std::string sandbox;   // where there is no state
+  std::string snapshot;  // what the new one stands on
+  std::string template_key;
+  std::map<std::string, std::string> backend_state;
+};
+
+struct SnapshotInput {
+  std::string message;
+  std::vector<std::string> tags;
+  uint32_t keep_s = 0;  // 0: until it is removed
 };
 
 // What remains of a deleted sandbox for a day.
@@ -65,12 +81,22 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<void> shut_down(bool end_all);
 
   // The same idempotency key of a tenant gives the same sandbox.
-  Task<Result<SandboxPtr>> create(Caller caller, Spec spec);
+  Task<Result<SandboxPtr>> create(Caller caller, Spec spec, std::optional<Origin> origin = {});
   Task<Result<void>> remove(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> stop(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> resume(SandboxPtr sandbox);
   Task<Result<void>> set_paused(SandboxPtr sandbox, bool paused);
   Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
+
+  Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
+  Task<Result<void>> remove_snapshot(SnapshotPtr snapshot);
+  // What runs in it ends; its files are the snapshot's, and it runs again.
+  Task<Result<void>> restore(SandboxPtr sandbox, SnapshotPtr snapshot);
+  Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
+  Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
+                                             std::vector<Spec> specs);
+  Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
+  const SnapshotIndex& snapshots() const { return snapshots_; }
 
   // By id or by name. Somebody else's is as if it did not exist.
   Result<SandboxPtr> find(const Caller& caller, const std::string& id_or_name) const;
@@ -89,7 +115,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   EventLog& events() { return events_; }
   const Index& index() const { return index_; }
 
-  // How many sandboxes are of this version of a template, or are about to be.
+  // How many sandboxes and snapshots are of this version of a template, or are about to be.
   size_t users_of_template(const std::string& key) const;
   // The template is gone: so are blank sandboxes of it, and layers that nobody else needs.
   Task<Result<void>> template_removed(std::string key);
@@ -102,7 +128,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
  private:
   Result<void> check(const Caller& caller, const Spec& spec) const;
-  Task<Result<SandboxPtr>> build(Caller caller, Spec spec);
+  Task<Result<SandboxPtr>> build(Caller caller, Spec spec, std::optional<Origin> origin);
   // A sandbox to be, with what its template gives it.
   struct Order {
     Owner owner;
@@ -110,26 +136,35 @@ class Manager : public std::enable_shared_from_this<Manager> {
     FoundTemplate found;
   };
   Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Order order);
-  Task<Result<SandboxPtr>> build_cold(Order order);
-  Result<FoundTemplate> template_of(const Record& record) const;
-  CreateInput reattach_input(const Record& record) const;
+  Task<Result<SandboxPtr>> build_cold(Order order, std::optional<Origin> origin);
+  Result<FoundTemplate> template_for(const Spec& spec, const std::optional<Origin>& origin);
+  FoundTemplate template_of(const Record& record) const;
   void follow_template(const std::string& name, const FoundTemplate& found);
+  Task<std::vector<Result<SandboxPtr>>> create_all(Caller caller, std::vector<Spec> specs,
+                                                   Origin origin);
+  Task<Result<void>> copy_files(const Origin& origin, const std::string& id);
+  Task<Result<void>> renew_identity(SandboxSession& session);
+  Result<void> load_snapshots();
+  Task<void> remove_expired_snapshots();
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
   SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Order order, Source source) const;
   Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec,
                                 const FoundTemplate& found) const;
+  CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
 
   // Writes the record and tells of the change.
   Task<Result<void>> save(Sandbox& sandbox, std::string event);
+  Task<Result<void>> save_or_restore(Sandbox& sandbox, Record before, std::string event);
   Task<Result<void>> write(store::Write write);
   Event event_of(const Sandbox& sandbox, std::string type);
 
   Task<Result<void>> adopt(Record record);
   Task<void> settle_run(Sandbox& sandbox, Ending ending);
+  Task<Result<void>> stop_locked(Sandbox& sandbox, Ending ending);
   void end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us);
   void sandbox_ended(const EndedSandbox& ended);
   Task<void> record_end(SandboxPtr sandbox, std::shared_ptr<SandboxHandle> ended,
@@ -152,13 +187,14 @@ class Manager : public std::enable_shared_from_this<Manager> {
   SecretSource secrets_;
   boost::asio::steady_timer lifetime_timer_;
   Index index_;
+  SnapshotIndex snapshots_;
   std::map<std::string, Tombstone> tombstones_;
-  std::map<std::string, FoundTemplate> followed_;  // what names of templates stood for last
+  std::map<std::string, FoundTemplate> followed_;     // what names of templates stood for last
+  std::map<std::string, size_t> template_under_way_;  // sandboxes that are not in the index yet
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
-  size_t under_way_ = 0;                              // creations that are not in the index yet
-  std::map<std::string, size_t> template_under_way_;  // and of which template
-  size_t clearing_ = 0;  // deleted sandboxes that are being cleared away
+  size_t under_way_ = 0;  // creations that are not in the index yet
+  size_t clearing_ = 0;   // deleted sandboxes that are being cleared away
   bool stopping_ = false;
 };
 

@@ -44,14 +44,21 @@ Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
   return write(std::move(change));
 }
 
+// What cannot be recorded has not happened.
+Task<Result<void>> Manager::save_or_restore(Sandbox& sandbox, Record before, std::string event) {
+  auto saved = co_await save(sandbox, std::move(event));
+  if (!saved) sandbox.record = std::move(before);
+  co_return saved;
+}
+
 void Manager::end_run(Sandbox& sandbox, Ending ending, uint64_t cpu_us) {
   Record& record = sandbox.record;
-  int64_t now = wall_clock_ms();
-  record.metered = metered_until(record, cpu_us, now);
+  record.metered = metered_until(record, cpu_us, BootTime::now());
   record.status = Status::Stopped;
   record.cause = ending.cause;
   record.reason = std::move(ending.reason);
-  record.ended_at_ms = now;
+  record.ended_at_ms = wall_clock_ms();
+  record.since = BootTime::now();
 }
 
 // What the present run has used is read while its control groups are still there.
@@ -68,6 +75,7 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return Result<void>();  // a second delete finds it done
   Record& record = sandbox->record;
+  Record before = record;
   record.cause = ending.cause;
   record.reason = std::move(ending.reason);
   Tombstone stone{
@@ -80,7 +88,11 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
                                   .tenant = stone.tenant,
                                   .id = record.id,
                                   .body = boost::json::serialize(grave)});
-  ATOLL_CO_TRY(co_await write(std::move(change)));
+  auto written = co_await write(std::move(change));
+  if (!written) {
+    record = std::move(before);
+    co_return written;
+  }
   sandbox->deleted = true;
   index_.remove(*sandbox);
   tombstones_[record.id] = std::move(stone);
@@ -125,12 +137,17 @@ Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
   if (sandbox->handle == nullptr) co_return Result<void>();
+  co_return co_await stop_locked(*sandbox, std::move(ending));
+}
+
+Task<Result<void>> Manager::stop_locked(Sandbox& sandbox, Ending ending) {
+  Record before = sandbox.record;
+  bool paused = before.status == Status::Paused;
+  co_await settle_run(sandbox, std::move(ending));
+  ATOLL_CO_TRY(co_await save_or_restore(sandbox, std::move(before), "sandbox.stopped"));
+  auto handle = std::exchange(sandbox.handle, nullptr);
   // Frozen processes cannot be killed on every kernel; thawing first is always right.
-  if (sandbox->record.status == Status::Paused)
-    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
-  co_await settle_run(*sandbox, std::move(ending));
-  ATOLL_CO_TRY(co_await save(*sandbox, "sandbox.stopped"));
-  auto handle = std::exchange(sandbox->handle, nullptr);
+  if (paused) (void)co_await handle->set_frozen(false);
   co_return co_await handle->dispose();
 }
 
@@ -141,11 +158,15 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   if (record.status == Status::Running || record.status == Status::Provisioning) {
     co_return Result<void>();
   }
-  if (record.status == Status::Paused) {
+  Record before = record;
+  bool paused = record.status == Status::Paused;
+  if (paused) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
-    ATOLL_CO_ASSIGN(FoundTemplate found, template_of(record));
-    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec, found));
+    ATOLL_CO_ASSIGN(CreateInput input,
+                    input_for(record.id, record.owner, record.spec, template_of(record)));
+    input.existing = true;
+    input.existing_metadata = record.backend_state;
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));
     auto ready = co_await handle->ready();
     if (!ready) {
@@ -156,13 +177,20 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
     sandbox->source = Source::Cold;
     record.started_at_ms = wall_clock_ms();
     record.ended_at_ms = 0;
+    record.since = BootTime::now();
   }
   record.status = Status::Running;
   record.cause = EndCause::None;
   record.reason.clear();
   record.backend_state = sandbox->handle->capture_state().metadata;
-  sandbox->last_activity_ms = wall_clock_ms();
-  co_return co_await save(*sandbox, "sandbox.resumed");
+  sandbox->touch();
+  auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.resumed");
+  if (!saved && paused) (void)co_await sandbox->handle->set_frozen(true);
+  if (!saved && !paused) {
+    auto unwanted = std::exchange(sandbox->handle, nullptr);
+    (void)co_await unwanted->dispose();
+  }
+  co_return saved;
 }
 
 Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
@@ -173,14 +201,19 @@ Task<Result<void>> Manager::set_paused(SandboxPtr sandbox, bool paused) {
   if (sandbox->record.status != Status::Running || sandbox->handle == nullptr) {
     co_return fail(ErrorCode::InvalidState, "only a running sandbox can be paused; start it first");
   }
-  ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(true));
+  auto handle = sandbox->handle;
+  ATOLL_CO_TRY(co_await handle->set_frozen(true));
+  Record before = sandbox->record;
   sandbox->record.status = Status::Paused;
-  co_return co_await save(*sandbox, "sandbox.paused");
+  auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.paused");
+  if (!saved) (void)co_await handle->set_frozen(false);
+  co_return saved;
 }
 
 Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Changes changes) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  Record old = sandbox->record;
   Spec& spec = sandbox->record.spec;
   if (changes.limits) {
     auto used = index_.used(sandbox->record.owner.key_id);
@@ -189,7 +222,7 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
     auth::Quota more{.sandboxes = 0,
                      .cpu_millis = grown(after.cpu_millis, before.cpu_millis),
                      .memory_bytes = grown(after.memory_bytes, before.memory_bytes),
-                     .disk_bytes = 0};
+                     .disk_bytes = grown(after.disk_bytes, before.disk_bytes)};
     if (caller.owner.key_id == sandbox->record.owner.key_id) {
       ATOLL_CO_TRY(auth::check(caller.quota, used, more));
     }
@@ -204,8 +237,17 @@ Task<Result<void>> Manager::update(SandboxPtr sandbox, const Caller& caller, Cha
     spec.delete_after_stopped_s = *changes.delete_after_stopped_s;
   }
   if (changes.metadata) spec.metadata = *changes.metadata;
-  sandbox->last_activity_ms = wall_clock_ms();
-  co_return co_await save(*sandbox, "sandbox.updated");
+  sandbox->touch();
+  auto saved = co_await save(*sandbox, "sandbox.updated");
+  if (saved) co_return saved;
+  if (changes.limits) {
+    index_.change_limits(*sandbox, old.spec.limits);
+    if (sandbox->handle != nullptr) {
+      (void)co_await sandbox->handle->set_limits(old.spec.limits);
+    }
+  }
+  sandbox->record = std::move(old);
+  co_return saved;
 }
 
 const Tombstone* Manager::tombstone(const Caller& caller, const std::string& id) const {
@@ -250,7 +292,8 @@ Task<Result<std::shared_ptr<SandboxSession>>> Manager::session(SandboxPtr sandbo
 }
 
 void Manager::note_activity(Sandbox& sandbox) {
-  int64_t now = sandbox.last_activity_ms = wall_clock_ms();
+  sandbox.touch();
+  int64_t now = sandbox.active.ms;
   if (now - sandbox.activity_told_ms < kTellActivityMs || sandbox.deleted) return;
   sandbox.activity_told_ms = now;
   auto self = shared_from_this();
@@ -271,7 +314,7 @@ Task<Metered> Manager::metered(SandboxPtr sandbox) {
     auto used = co_await handle->usage();
     if (used) cpu_us = used->cpu_us;
   }
-  co_return metered_until(sandbox->record, cpu_us, wall_clock_ms());
+  co_return metered_until(sandbox->record, cpu_us, BootTime::now());
 }
 
 void Manager::sandbox_ended(const EndedSandbox& ended) {

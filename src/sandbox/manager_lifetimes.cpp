@@ -6,33 +6,12 @@
 #include <boost/json/parse.hpp>
 
 #include "base/log.h"
+#include "sandbox/due.h"
 #include "sandbox/manager.h"
 
 namespace atl::sandbox {
 
 namespace asio = boost::asio;
-
-namespace {
-
-enum class Due : uint8_t { Nothing, Lifetime, Idle, Shelved };
-
-bool over(int64_t since_ms, uint32_t limit_s, int64_t now_ms) {
-  return limit_s != 0 && now_ms > since_ms + int64_t{limit_s} * 1000;
-}
-
-Due due(const Sandbox& sandbox, int64_t now) {
-  const Spec& spec = sandbox.record.spec;
-  if (sandbox.handle != nullptr) {
-    if (over(sandbox.record.started_at_ms, spec.max_lifetime_s, now)) return Due::Lifetime;
-    bool idle = sandbox.in_use == 0 && over(sandbox.last_activity_ms, spec.idle_timeout_s, now);
-    return idle ? Due::Idle : Due::Nothing;
-  }
-  bool shelved = sandbox.record.ended_at_ms != 0 &&
-                 over(sandbox.record.ended_at_ms, spec.delete_after_stopped_s, now);
-  return shelved ? Due::Shelved : Due::Nothing;
-}
-
-}  // namespace
 
 // One clock for all of them: a sandbox without deadlines costs nothing here.
 Task<void> Manager::enforce_lifetimes() {
@@ -41,7 +20,7 @@ Task<void> Manager::enforce_lifetimes() {
     lifetime_timer_.expires_after(std::chrono::seconds(1));
     auto [error] = co_await lifetime_timer_.async_wait(asio::as_tuple(asio::use_awaitable));
     if (error || stopping_) co_return;
-    int64_t now = wall_clock_ms();
+    BootTime now = BootTime::now();
     std::vector<std::pair<SandboxPtr, Due>> ending;
     for (const auto& [id, sandbox] : index_.all()) {
       if (Due what = due(*sandbox, now); what != Due::Nothing) ending.emplace_back(sandbox, what);
@@ -58,6 +37,7 @@ Task<void> Manager::enforce_lifetimes() {
       }
     }
     if (round % kForgetEvery == 0) co_await forget_old();
+    co_await remove_expired_snapshots();
   }
 }
 

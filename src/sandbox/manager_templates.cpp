@@ -3,9 +3,26 @@
 
 namespace atl::sandbox {
 
-Result<FoundTemplate> Manager::template_of(const Record& record) const {
+// One whose template is gone goes on with what the backend remembers.
+FoundTemplate Manager::template_of(const Record& record) const {
   const std::string& key = record.template_key;
-  return backend_.find_template(key.empty() ? record.spec.template_name : key);
+  auto found = backend_.find_template(key.empty() ? record.spec.template_name : key);
+  if (found) return *found;
+  FoundTemplate gone;
+  gone.key = key.empty() ? record.spec.template_name : key;
+  return gone;
+}
+
+Result<FoundTemplate> Manager::template_for(const Spec& spec, const std::optional<Origin>& origin) {
+  if (origin) {
+    Record source;
+    source.spec.template_name = spec.template_name;
+    source.template_key = origin->template_key;
+    return template_of(source);
+  }
+  ATOLL_ASSIGN(FoundTemplate found, backend_.find_template(spec.template_name));
+  follow_template(spec.template_name, found);
+  return found;
 }
 
 void Manager::warm_pool() {
@@ -22,14 +39,18 @@ void Manager::follow_template(const std::string& name, const FoundTemplate& foun
   before = found;
 }
 
+// One from before there were versions has the first.
+static std::string key_of(const Record& record) {
+  return record.template_key.empty() ? record.spec.template_name + "@1" : record.template_key;
+}
+
 size_t Manager::users_of_template(const std::string& key) const {
   auto coming = template_under_way_.find(key);
   size_t users = coming == template_under_way_.end() ? 0 : coming->second;
-  for (const SandboxPtr& sandbox : index_.list(Caller{.all_tenants = true})) {
-    const Record& record = sandbox->record;
-    // One from before there were versions has the first.
-    users += key ==
-             (record.template_key.empty() ? record.spec.template_name + "@1" : record.template_key);
+  Caller everybody{.all_tenants = true};
+  for (const SandboxPtr& sandbox : index_.list(everybody)) users += key_of(sandbox->record) == key;
+  for (const auto& snapshot : snapshots_.list(everybody, "")) {
+    users += key_of(snapshot->source) == key;
   }
   return users;
 }
@@ -41,12 +62,14 @@ Task<Result<void>> Manager::template_removed(std::string key) {
 }
 
 Task<Result<void>> Manager::collect_templates() {
-  std::vector<std::string> contents;
-  for (const SandboxPtr& sandbox : index_.list(Caller{.all_tenants = true})) {
-    contents.push_back(sandbox->record.template_contents);
+  Caller everybody{.all_tenants = true};
+  std::vector<SandboxBackend::BackendState> in_use;
+  for (const auto& sandbox : index_.list(everybody))
+    in_use.push_back(sandbox->record.backend_state);
+  for (const auto& snapshot : snapshots_.list(everybody, "")) {
+    in_use.push_back(snapshot->source.backend_state);
   }
-  for (const auto& [name, followed] : followed_) contents.push_back(followed.contents);
-  return backend_.collect_templates(std::move(contents));
+  return backend_.collect_templates(std::move(in_use));
 }
 
 }  // namespace atl::sandbox

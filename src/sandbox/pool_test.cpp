@@ -44,9 +44,13 @@ class FakeBackend : public SandboxBackend {
   }
   Task<Result<void>> discard(std::string) override { co_return Result<void>(); }
   void on_ended(std::function<void(EndedSandbox)>) override {}
-  Task<Result<void>> reclaim(std::function<bool(const std::string&)>) override {
-    co_return Result<void>();
-  }
+  Task<Result<CopyTimings>> keep_state(std::string, std::string) override { return unused(); }
+  Task<Result<CopyTimings>> copy_state(std::string, std::string) override { return unused(); }
+  Task<Result<CopyTimings>> copy_files(std::string, std::string) override { return unused(); }
+  Task<Result<void>> restore_state(std::string, std::string) override { co_return Result<void>(); }
+  Task<Result<void>> drop_state(std::string) override { co_return Result<void>(); }
+  static Task<Result<CopyTimings>> unused() { co_return CopyTimings{}; }
+  Task<Result<void>> reclaim(Known) override { co_return Result<void>(); }
   std::vector<std::string> degraded() const override { return {}; }
 
   int alive = 0;

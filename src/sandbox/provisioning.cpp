@@ -75,7 +75,7 @@ Task<void> Manager::provision(SandboxPtr sandbox) {
   if (sandbox->deleted || record.status != Status::Provisioning) co_return;
   if (prepared) {
     record.status = Status::Running;
-    sandbox->last_activity_ms = wall_clock_ms();
+    sandbox->touch();
     (void)co_await save(*sandbox, "provision_complete");
     co_return;
   }

@@ -25,6 +25,14 @@ std::string_view to_string(Status status) {
   return "failed";
 }
 
+std::optional<Status> parse_status(std::string_view text) {
+  for (Status status :
+       {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped, Status::Failed}) {
+    if (to_string(status) == text) return status;
+  }
+  return std::nullopt;
+}
+
 static constexpr std::string_view kCauses[] = {
     "",           "request",       "idle",          "lifetime",   "stopped-too-long",
     "server-end", "server-absent", "out-of-memory", "agent-died", "provisioning"};
@@ -73,13 +81,6 @@ Number number(const json::object& object, const char* key) {
   return object.at(key).to_number<Number>();
 }
 
-Status status_from(std::string_view text) {
-  for (Status status : {Status::Provisioning, Status::Running, Status::Paused, Status::Stopped}) {
-    if (to_string(status) == text) return status;
-  }
-  return Status::Failed;
-}
-
 json::object git_object(const GitSource& git) {
   return {
       {"url", git.url}, {"ref", git.ref}, {"depth", git.depth}, {"sparse", to_array(git.sparse)}};
@@ -92,8 +93,9 @@ GitSource git_from(const json::object& object) {
           .sparse = to_list(object.at("sparse"))};
 }
 
-// Fields that records of the first schema do not have.
+// Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
+  if (object.contains("snapshot")) record.snapshot = text(object, "snapshot");
   if (!object.contains("tenant")) return;
   record.owner = {.tenant = text(object, "tenant"), .key_id = text(object, "keyId")};
   record.generation = text(object, "generation");
@@ -107,6 +109,8 @@ void decode_later_fields(const json::object& object, Record& record) {
   record.metered = {.cpu_us = number<uint64_t>(object, "cpuUs"),
                     .running_ms = number<uint64_t>(object, "runningMs"),
                     .memory_mb_ms = number<uint64_t>(object, "memoryMbMs")};
+  if (!object.contains("bootId")) return;
+  record.since = {.boot = text(object, "bootId"), .ms = number<int64_t>(object, "sinceBootMs")};
 }
 
 }  // namespace
@@ -121,7 +125,6 @@ std::string encode_record(const Record& record) {
       {"name", spec.name},
       {"template", spec.template_name},
       {"templateKey", record.template_key},
-      {"templateContents", record.template_contents},
       {"env", to_object(spec.env)},
       {"memoryBytes", spec.limits.memory_bytes},
       {"cpuMillis", spec.limits.cpu_millis},
@@ -143,9 +146,12 @@ std::string encode_record(const Record& record) {
       {"cause", to_string(record.cause)},
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
+      {"snapshot", record.snapshot},
       {"createdAtMs", record.created_at_ms},
       {"startedAtMs", record.started_at_ms},
       {"endedAtMs", record.ended_at_ms},
+      {"bootId", record.since.boot},
+      {"sinceBootMs", record.since.ms},
       {"cpuUs", record.metered.cpu_us},
       {"runningMs", record.metered.running_ms},
       {"memoryMbMs", record.metered.memory_mb_ms},
@@ -174,7 +180,7 @@ Result<Record> decode_record(std::string_view bytes) {
     record.spec.max_lifetime_s = number<uint32_t>(object, "maxLifetimeSeconds");
     record.spec.idle_timeout_s = number<uint32_t>(object, "idleTimeoutSeconds");
     record.spec.ephemeral = object.at("ephemeral").as_bool();
-    record.status = status_from(object.at("status").as_string());
+    record.status = parse_status(object.at("status").as_string()).value_or(Status::Failed);
     record.reason = text(object, "reason");
     record.backend_state = to_map(object.at("backendState"));
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
@@ -182,7 +188,6 @@ Result<Record> decode_record(std::string_view bytes) {
     decode_later_fields(object, record);
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
-      record.template_contents = text(object, "templateContents");
     }
     return record;
   } catch (const std::exception& error) {

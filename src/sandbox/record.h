@@ -3,17 +3,20 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "atoll/result.h"
 #include "atoll/types.h"
+#include "sandbox/clock.h"
 
 namespace atl::sandbox {
 
 enum class Status : uint8_t { Provisioning, Running, Paused, Stopped, Failed };
 std::string_view to_string(Status status);
+std::optional<Status> parse_status(std::string_view text);
 
 // Why a sandbox is not running: for programs. `Record::reason` says it in words.
 enum class EndCause : uint8_t {
@@ -80,14 +83,15 @@ struct Record {
   std::string generation;
   Spec spec;
   std::string template_key;  // the version of its template; empty in records from before there were
-  std::string template_contents;  // of that version, for the backend
   Status status = Status::Running;
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
   std::map<std::string, std::string> backend_state;
+  std::string snapshot;  // the last it was kept in or returned to
   int64_t created_at_ms = 0;
   int64_t started_at_ms = 0;
   int64_t ended_at_ms = 0;  // of the last run; 0 while running
+  BootTime since;           // when it was started, or ended: what its deadlines count from
   Metered metered;
 };
 

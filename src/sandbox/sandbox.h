@@ -17,11 +17,17 @@ class Sandbox {
   explicit Sandbox(boost::asio::any_io_executor executor, Record initial)
       : record(std::move(initial)), lifecycle(std::move(executor)) {}
 
+  void touch() {
+    last_activity_ms = wall_clock_ms();
+    active = BootTime::now();
+  }
+
   Record record;
   std::shared_ptr<SandboxHandle> handle;  // null unless it has processes
   Source source = Source::Cold;
   int64_t create_us = 0;
-  int64_t last_activity_ms = 0;
+  int64_t last_activity_ms = 0;  // for people
+  BootTime active;               // the same, for its deadline
   int64_t activity_told_ms = 0;  // when listeners last heard of activity
   int in_use = 0;                // requests under way inside it: it is not idle
   http::AsyncMutex lifecycle;    // one change of state at a time

@@ -12,11 +12,11 @@ namespace json = boost::json;
 static constexpr std::string_view kKind = "usage";
 static constexpr std::string_view kLocal = "local";  // sandboxes that no key made
 
-Metered metered_until(const Record& record, uint64_t running_cpu_us, int64_t now_ms) {
+Metered metered_until(const Record& record, uint64_t running_cpu_us, const BootTime& now) {
   Metered sum = record.metered;
   bool runs = record.ended_at_ms == 0 && record.started_at_ms != 0;
   if (!runs) return sum;
-  auto running = static_cast<uint64_t>(std::max<int64_t>(0, now_ms - record.started_at_ms));
+  auto running = static_cast<uint64_t>(std::max<int64_t>(0, now.ms - record.since.ms));
   sum.cpu_us += running_cpu_us;
   sum.running_ms += running;
   sum.memory_mb_ms += running * (record.spec.limits.memory_bytes >> 20);

@@ -17,8 +17,8 @@ struct UsageTotal {
   uint64_t sandboxes = 0;  // how many it took
 };
 
-// The record's runs plus the present one, as far as it has got at `now_ms`.
-Metered metered_until(const Record& record, uint64_t running_cpu_us, int64_t now_ms);
+// The record's runs plus the present one, as far as it has got at `now`.
+Metered metered_until(const Record& record, uint64_t running_cpu_us, const BootTime& now);
 
 class UsageLedger {
  public:

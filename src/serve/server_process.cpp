@@ -49,6 +49,7 @@ void raise_descriptor_limit() {
 api::ServiceSettings settings_from(const config::Config& config, const Prepared& prepared) {
   return {.version = kVersion,
           .base_url = config.public_url.empty() ? prepared.base_url : config.public_url,
+          .allowed_origin = config.allowed_origin,
           .templates_dir = config.data_dir + "/templates",
           .rate_per_s = config.rate_per_second,
           .public_metrics = config.metrics_public,
@@ -152,7 +153,8 @@ class ServerProcess {
 
   // A renewed certificate is taken for connections to come; a bad one leaves the present in place.
   void reload_certificate() {
-    if (tls_ == nullptr) return log(LogLevel::Info, "told to reload; there is nothing to read again");
+    if (tls_ == nullptr)
+      return log(LogLevel::Info, "told to reload; there is nothing to read again");
     auto reloaded = tls_->reload();
     if (reloaded) return log(LogLevel::Info, "the certificate was read again");
     log(LogLevel::Error, "cannot read the certificate again; the present one stays",

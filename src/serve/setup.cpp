@@ -37,8 +37,6 @@ Result<void> make_dirs(const config::Config& config, const Account& account) {
   ATOLL_TRY(make_dir(data + "/layers", 0711, 0, 0));
   ATOLL_TRY(make_dir(data + "/templates", 0775, 0, account.gid));
   ATOLL_TRY(make_dir(data + "/incoming", 0700, account.uid, account.gid));
-  ATOLL_TRY(make_dir(data + "/sandboxes", 0700, 0, 0));
-  ATOLL_TRY(make_dir(data + "/trash", 0700, 0, 0));
   ATOLL_TRY(make_dir(data + "/state", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(data + "/audit", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(run, 0755, 0, 0));
@@ -115,7 +113,8 @@ Result<UniqueFd> listen_tcp(const std::string& text, const std::string& scheme,
   if (listen(fd.get(), 1024) != 0) return fail_errno("listen", text);
   socklen_t size = sizeof endpoint.address;
   getsockname(fd.get(), address, &size);
-  base_url = scheme + "://" + endpoint.text + ":" + std::to_string(ntohs(endpoint.address.sin_port));
+  base_url =
+      scheme + "://" + endpoint.text + ":" + std::to_string(ntohs(endpoint.address.sin_port));
   return fd;
 }
 

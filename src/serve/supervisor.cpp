@@ -37,6 +37,13 @@ struct Family {
   pid_t server = 0;
 };
 
+// Not the time of day, which may be set meanwhile.
+time_t uptime_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return now.tv_sec;
+}
+
 void default_signals() {
   sigset_t none;
   sigemptyset(&none);
@@ -77,6 +84,7 @@ Result<Family> start_family(const config::Config& config, Prepared& prepared, bo
     given.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
     given.default_limits = config.default_limits;
     given.reserve = config.reserve;
+    given.storage_bytes = config.storage_bytes;
     launcher::run_launcher(std::move(given));
   }
   family.server = fork();
@@ -103,7 +111,7 @@ void await_end(pid_t pid, time_t seconds) {
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
-  for (time_t limit = time(nullptr) + seconds; time(nullptr) < limit;) {
+  for (time_t limit = uptime_seconds() + seconds; uptime_seconds() < limit;) {
     if (waitpid(pid, nullptr, WNOHANG) == pid) return;
     timespec slice{.tv_sec = 1, .tv_nsec = 0};
     sigtimedwait(&child, nullptr, &slice);
@@ -142,7 +150,7 @@ int supervise(const config::Config& config, Prepared& prepared) {
   sigprocmask(SIG_BLOCK, &signals, nullptr);
   int quick_deaths = 0;
   for (bool first = true;; first = false) {
-    time_t started = time(nullptr);
+    time_t started = uptime_seconds();
     auto family = start_family(config, prepared, first);
     if (!family) {
       log(LogLevel::Error, "cannot start", {{"error", family.error().message()}});
@@ -161,7 +169,7 @@ int supervise(const config::Config& config, Prepared& prepared) {
     // Whatever ended, the other cannot go on alone; sandboxes can, and are found again.
     end_family(rest, SIGKILL);
     if (server_ended && WIFEXITED(status) && WEXITSTATUS(status) == kExitCannotStart) return 1;
-    quick_deaths = time(nullptr) - started < kQuickSeconds ? quick_deaths + 1 : 0;
+    quick_deaths = uptime_seconds() - started < kQuickSeconds ? quick_deaths + 1 : 0;
     if (quick_deaths > kMaxQuickDeaths) {
       log(LogLevel::Error, "gave up after ending too often; the lines above say why");
       return 1;

@@ -9,6 +9,7 @@ namespace atl::store {
 static Error sqlite_error(sqlite3* handle, int code, std::string_view what) {
   ErrorCode kind = ErrorCode::Internal;
   if ((code & 0xff) == SQLITE_FULL) kind = ErrorCode::NoSpace;
+  if ((code & 0xff) == SQLITE_BUSY) kind = ErrorCode::Unavailable;
   std::string message(what);
   message.append(": ").append(handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(code));
   return Error(kind, std::move(message));

@@ -86,9 +86,11 @@ Store::Store(Database database, Statements statements)
           [this](const std::function<void()>& jobs) { return in_transaction(jobs); })) {}
 
 Result<void> Store::in_transaction(const std::function<void()>& jobs) {
+  refusal_.reset();
   Result<void> begun = database_.execute("BEGIN IMMEDIATE");
-  jobs();  // each fails by itself where the transaction could not begin
-  if (!begun) return begun;
+  if (!begun) refusal_ = begun.error();
+  jobs();
+  if (refusal_) return fail(*refusal_);
   Result<void> committed = database_.execute("COMMIT");
   if (!committed) (void)database_.execute("ROLLBACK");
   return committed;
@@ -146,15 +148,23 @@ Result<void> Store::apply(const Write& write) {
   return {};
 }
 
-// A savepoint of its own, since writes of other callers share the transaction.
+// A savepoint of its own, since writes of other callers share the transaction. Where there is none,
+// a savepoint would be one by itself, and hold although its caller is told that it does not.
+Result<void> Store::write_in_savepoint(const Write& write) {
+  if (refusal_) return fail(*refusal_);
+  ATOLL_TRY(execute(statements_.savepoint));
+  auto applied = apply(write);
+  if (!applied && !database_.in_transaction()) {  // a full disk takes back all of it
+    refusal_ = applied.error();
+    return applied;
+  }
+  if (!applied) (void)execute(statements_.roll_back);
+  auto released = execute(statements_.release);
+  return applied ? released : applied;
+}
+
 Task<Result<void>> Store::write(Write write) {
-  auto work = [this, write = std::move(write)]() -> Result<void> {
-    ATOLL_TRY(execute(statements_.savepoint));
-    auto applied = apply(write);
-    if (!applied) (void)execute(statements_.roll_back);
-    auto released = execute(statements_.release);
-    return applied ? released : applied;
-  };
+  auto work = [this, write = std::move(write)] { return write_in_savepoint(write); };
   co_return co_await worker_->run(std::move(work));
 }
 
@@ -168,11 +178,14 @@ Task<Result<std::vector<EventRow>>> Store::load_events(int64_t after_seq, std::s
     ScopeExit done([&] { query.reset(); });
     return read_events(query);
   };
-  co_return co_await worker_->run(std::move(work));
+  co_return co_await worker_->run(std::move(work), async::Company::Alone);
 }
 
 Task<Result<void>> Store::erase_events_before(int64_t at_ms) {
-  auto work = [this, at_ms] { return execute(statements_.erase_events, at_ms); };
+  auto work = [this, at_ms]() -> Result<void> {
+    if (refusal_) return fail(*refusal_);
+    return execute(statements_.erase_events, at_ms);
+  };
   co_return co_await worker_->run(std::move(work));
 }
 

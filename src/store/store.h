@@ -76,11 +76,13 @@ class Store {
 
   Store(Database database, Statements statements);
   Result<void> apply(const Write& write);
+  Result<void> write_in_savepoint(const Write& write);
   Result<void> in_transaction(const std::function<void()>& jobs);
 
   // Exactly one connection: SQLite before 3.51.3 can corrupt a WAL that two connections reset.
   Database database_;
   Statements statements_;
+  std::optional<Error> refusal_;  // why the present transaction takes no writes
   std::unique_ptr<async::WorkerThread> worker_;
 };
 

@@ -38,11 +38,11 @@ class StoreTest : public testing::Test {
 
   template <class T>
   T await(Task<T> task) {
-    boost::asio::io_context io;
     std::optional<T> result;
-    boost::asio::co_spawn(io, std::move(task),
+    boost::asio::co_spawn(io_, std::move(task),
                           [&](std::exception_ptr, T value) { result = std::move(value); });
-    io.run();
+    io_.restart();
+    io_.run();
     return std::move(*result);
   }
 
@@ -89,6 +89,7 @@ class StoreTest : public testing::Test {
   std::string dir_;
   std::string path_;
   int64_t seq_ = 0;
+  boost::asio::io_context io_;  // outlives every store: its thread posts here
 };
 
 TEST_F(StoreTest, KeepsSandboxesAcrossServers) {
@@ -190,10 +191,9 @@ TEST_F(StoreTest, ACopyIsWholeWhileWritesGoOn) {
   for (int i = 0; i < 12; i++) {
     ASSERT_TRUE(put_document(*store, "old", "t", std::to_string(i), body));
   }
-  boost::asio::io_context io;
   std::optional<Result<void>> copied;
   int written = 0, written_at_end = 0;
-  boost::asio::co_spawn(io, store->backup_to(dir_ + "/copy.db"),
+  boost::asio::co_spawn(io_, store->backup_to(dir_ + "/copy.db"),
                         [&](std::exception_ptr, Result<void> result) {
                           copied = std::move(result);
                           written_at_end = written;
@@ -207,8 +207,9 @@ TEST_F(StoreTest, ACopyIsWholeWhileWritesGoOn) {
       written++;
     }
   };
-  boost::asio::co_spawn(io, write, boost::asio::detached);
-  io.run();
+  boost::asio::co_spawn(io_, write, boost::asio::detached);
+  io_.restart();
+  io_.run();
   ASSERT_TRUE(copied && *copied) << copied->error().message();
   EXPECT_GT(written_at_end, 1) << "writes waited for the whole copy";
   struct stat info {};

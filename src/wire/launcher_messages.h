@@ -24,6 +24,11 @@ enum class LauncherType : uint16_t {
   DiscardRequest,  // discard the files of a stopped sandbox
   ReserveRequest,  // how many blank slots to keep ready
   PublishRequest,  // a stopped sandbox's files become a template layer
+  KeepRequest,     // a sandbox's files as they are now become a state
+  CopyRequest,     // a new sandbox gets the files of a state, or of another sandbox
+  Kept,
+  RestoreRequest,  // a stopped sandbox's files become those of a state
+  DropRequest,     // a state is not needed any more
   UsageRequest,
   Usage,
   Ended,  // unasked: a sandbox's PID 1 is gone
@@ -52,7 +57,8 @@ struct BuildRequest {
   std::vector<std::string> layers;  // topmost first
   Limits limits;
   bool ephemeral = false;  // its files need not survive a host crash
-  void visit(auto& v) { v(sandbox, layers, limits, ephemeral); }
+  bool existing = false;   // it has files already, and must have
+  void visit(auto& v) { v(sandbox, layers, limits, ephemeral, existing); }
 };
 
 struct Built {
@@ -70,8 +76,9 @@ struct Built {
 struct LimitsRequest {
   static constexpr LauncherType kType = LauncherType::LimitsRequest;
   std::string slot;
+  std::string sandbox;
   Limits limits;
-  void visit(auto& v) { v(slot, limits); }
+  void visit(auto& v) { v(slot, sandbox, limits); }
 };
 
 struct FreezeRequest {
@@ -113,6 +120,44 @@ struct PublishRequest {
   void visit(auto& v) { v(sandbox, layer); }
 };
 
+struct KeepRequest {
+  static constexpr LauncherType kType = LauncherType::KeepRequest;
+  std::string slot;  // its processes stand still meanwhile; empty: it has none
+  std::string sandbox;
+  std::string state;
+  void visit(auto& v) { v(slot, sandbox, state); }
+};
+
+struct CopyRequest {
+  static constexpr LauncherType kType = LauncherType::CopyRequest;
+  std::string state;    // the source, or:
+  std::string slot;     // as above
+  std::string sandbox;  // the source
+  std::string copy;
+  void visit(auto& v) { v(state, slot, sandbox, copy); }
+};
+
+struct Kept {
+  static constexpr LauncherType kType = LauncherType::Kept;
+  uint32_t frozen_us = 0;
+  uint32_t total_us = 0;
+  uint64_t bytes = 0;  // that the source had written
+  void visit(auto& v) { v(frozen_us, total_us, bytes); }
+};
+
+struct RestoreRequest {
+  static constexpr LauncherType kType = LauncherType::RestoreRequest;
+  std::string sandbox;
+  std::string state;
+  void visit(auto& v) { v(sandbox, state); }
+};
+
+struct DropRequest {
+  static constexpr LauncherType kType = LauncherType::DropRequest;
+  std::string state;
+  void visit(auto& v) { v(state); }
+};
+
 struct UsageRequest {
   static constexpr LauncherType kType = LauncherType::UsageRequest;
   std::string slot;
@@ -142,9 +187,10 @@ struct Status {
   static constexpr LauncherType kType = LauncherType::Status;
   std::vector<LiveSlot> slots;
   std::vector<std::string> sandboxes;
+  std::vector<std::string> states;
   std::vector<std::string> degraded;
   std::string cgroup_mode;
-  void visit(auto& v) { v(slots, sandboxes, degraded, cgroup_mode); }
+  void visit(auto& v) { v(slots, sandboxes, states, degraded, cgroup_mode); }
 };
 
 struct Ended {

@@ -46,7 +46,7 @@ class Paths(ProductCase):
     def test_A21_no_setuid_file_on_disk_belongs_to_root_of_the_host(self):
         box = self.sandbox("dev")
         box.sh("cp /usr/bin/id /setuid-canary && chmod 6755 /setuid-canary && sync")
-        find = ["find", os.environ["ATOLL_DATA"], "-perm", "-4000"]
+        find = ["find", os.environ["ATOLL_DATA"], os.environ["ATOLL_POOL"], "-perm", "-4000"]
         # The control: the file is there at all.
         found = subprocess.check_output([*find, "-name", "setuid-canary"], text=True)
         self.assertIn("setuid-canary", found)

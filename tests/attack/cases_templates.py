@@ -72,6 +72,11 @@ def mounts_of(pid):
     return sorted(pathlib.Path(f"/proc/{pid}/mountinfo").read_text().splitlines()) if pid else []
 
 
+def pool():
+    """Where sandboxes' files are, as the launcher sees it."""
+    return pathlib.Path(f"/proc/{launcher_pid()}/root/pool")
+
+
 def launcher_pid():
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -354,7 +359,7 @@ class Races(HostileTemplate):
         """Stops a sandbox, changes its files, and starts it again: whether that works."""
         shape, before = self.ordinary_shape(), host_state(self.precious)
         self.assertEqual(product.http("POST", f"/v1/sandboxes/{box.id}/stop").status, 200)
-        change(DATA / "sandboxes" / box.id / "upper")
+        change(pool() / "sandboxes" / box.id / "upper")
         reply = product.http("POST", f"/v1/sandboxes/{box.id}/resume", timeout=30)
         if reply.status == 200:
             self.assertEqual(shape_of(self.resident(box.id, ("/bin/sh",))), shape)
@@ -363,7 +368,7 @@ class Races(HostileTemplate):
         else:
             self.assert_typed(reply)
             self.assertEqual(box.status()["status"], "stopped")
-            self.assertTrue((DATA / "sandboxes" / box.id).exists(), "its files are kept")
+            self.assertTrue((pool() / "sandboxes" / box.id).exists(), "its files are kept")
         self.assertEqual(host_state(self.precious), before, "the host has changed")
         return reply.status == 200
 

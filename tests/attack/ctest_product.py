@@ -26,7 +26,8 @@ def main():
     # The cases expect what a server has by default.
     server = fixture.AtollServer(reserve=4, pool=4).start()
     modules = sys.argv[1:] or [name for name in run_attacks.MODULES if name != "cases_controls"]
-    environment = {**os.environ, "ATOLL_SOCKET": server.socket, "ATOLL_DATA": str(server.data)}
+    environment = {**os.environ, "ATOLL_SOCKET": server.socket, "ATOLL_DATA": str(server.data),
+                   "ATOLL_POOL": f"/proc/{server.launcher_pid()}/root/pool"}
     command = [sys.executable, str(HERE / "run_attacks.py"), *modules]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False)  # fmt: skip

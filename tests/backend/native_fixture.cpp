@@ -30,7 +30,7 @@ void NativeFixture::SetUp() {
   cgroup_ = "atoll-backend-" + std::to_string(getpid());
   guard_ = std::make_unique<CleanupGuard>(cgroup_, root_);
   std::string data = root_ + "/data";
-  for (const char* dir : {"", "/sandboxes", "/trash"}) fs::create_directories(data + dir);
+  fs::create_directories(data);
   fs::create_directories(root_ + "/run/agents");
   fs::create_directories(root_ + "/run/launcher");
   std::string copy = "cp -al " + std::string(source) + "/layers " + data + "/layers && cp -a " +

@@ -5,6 +5,7 @@ import os
 import pathlib
 
 from host import read_text
+from pool_files import pool_of
 from product import wait_until
 
 
@@ -30,10 +31,10 @@ class LeakCounter:
             "processes": server.sandbox_pids(),
             "helpers": [f"{pid} {read_text(f'/proc/{pid}/comm').strip()}" for pid in server.family_pids()],
             "loop devices": self.loop_devices(),
-            "sandboxes": self.files(server.data / "sandboxes"),
-            "trash": self.files(server.data / "trash"),
             "agents": self.files(server.run / "agents"),
         }
+        with pool_of(server) as pool:
+            found |= {what: self.files(pool / what) for what in ("sandboxes", "states", "trash")}
         found["namespaces"] = self.namespaces(found["processes"])
         if server.process is not None and server.process.poll() is None:
             for name, pid in server.children().items():
@@ -51,8 +52,8 @@ class LeakCounter:
         found = []
         for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file"):
             text = read_text(path).strip()
-            if str(self.server.data) in text or text.startswith("/sandboxes/"):
-                found.append(f"{path} {text}")
+            if str(self.server.data) in text:
+                found.append(text)
         return found
 
     def namespaces(self, pids):

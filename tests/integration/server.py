@@ -208,6 +208,8 @@ class AtollServer:
     def delete_all(self):
         for row in self.list():
             http("DELETE", f"/v1/sandboxes/{row['id']}")
+        for row in http("GET", "/v1/snapshots").json["snapshots"]:
+            http("DELETE", f"/v1/snapshots/{row['snapshotId']}")
 
     def pools(self):
         return http("GET", "/v1/system").json["pool"]

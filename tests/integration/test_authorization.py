@@ -15,7 +15,10 @@ ALLOWED, REFUSED, FORBIDDEN, HIDDEN = "allowed", "401", "403", "404"
 READS = ("read", "runtime-read")
 SESSION = "example"  # the connection id in the description
 # They change what the other requests need: an allowed one gets a sandbox of its own.
-LIFECYCLE = {"deleteSandbox", "stopSandbox", "resumeSandbox", "pauseSandbox", "unpauseSandbox"}
+LIFECYCLE = {
+    "deleteSandbox", "stopSandbox", "resumeSandbox", "pauseSandbox", "unpauseSandbox", "restoreSandbox", "snapshotSandbox",
+    "createSandboxSnapshot", "forkSandbox",
+}  # fmt: skip
 
 
 def nothing(_query, _headers):
@@ -153,9 +156,7 @@ class Authorization(AtollCase):
 
     def send(self, caller, operation, **values):
         values = {**self.values, **values} if operation.of_sandbox else {}
-        fields = {}
-        if operation.id == "refreshToken":  # what is wrong with the token in the body is a 401 as well
-            fields["token"] = self.fresh_token
+        fields = {"token": self.fresh_token} if operation.id == "refreshToken" else {}
         return self.port.call(operation, values, caller.credential, fields)
 
     def check_allowed(self, caller, operation):

@@ -12,6 +12,7 @@ import unittest
 
 import fixture
 from fixture import AtollServer, Box, cli, http as request, wait_until
+from pool_files import pool_of
 
 
 def elsewhere():
@@ -102,7 +103,9 @@ class Backups(unittest.TestCase):
         report = json.loads(self.restore(self.first, "--force", "--json").stdout)
         self.assertEqual(report["unknownSandboxes"], [later.id])
         aside = pathlib.Path(report["aside"])
-        self.assertEqual((aside / "sandboxes" / later.id / "upper/workspace/f").read_text(), "too\n")
+        with pool_of(self.first) as pool:
+            kept = pool / "aside" / aside.name / later.id
+            self.assertEqual((kept / "upper/workspace/f").read_text(), "too\n")
         self.first.start()
         self.assertEqual([(row["name"], row["status"]) for row in self.first.list()], [("web", "stopped")])
         self.assertEqual(request("POST", box.path("/resume")).status, 200)

@@ -205,6 +205,15 @@ class Requests(AtollCase):
                              ("DELETE", ""), ("GET", "/usage"), ("POST", "/pause")):  # fmt: skip
             self.assert_error(request(method, box.path(path), body if "commands" in path else None), 404, "NOT_FOUND")
 
+    def test_unknown_status(self):
+        box = self.create()
+        for path in (box.path("/wait?timeoutMs=1&status="), "/v1/sandboxes?status="):
+            for status in ("nonsense", "", "Running", "running,stopped"):
+                self.assert_error(request("GET", path + status), 400, "VALIDATION_ERROR", "status")
+        self.assertEqual(request("GET", box.path("/wait?status=running")).status, 200)
+        self.assert_error(request("GET", box.path("/wait?timeoutMs=1&status=provisioning")), 408, "TIMEOUT")
+        self.assertEqual(len(request("GET", "/v1/sandboxes?status=stopped&status=running").json["sandboxes"]), 1)
+
     def test_idempotency(self):
         key = unique("key")
         first = self.post({"idempotencyKey": key})
@@ -270,7 +279,8 @@ class Keys(AtollCase):
                 self.assertEqual(status, 401, body)
                 self.assertEqual(json.loads(body)["code"], "AUTH_ERROR")
                 self.assertNotIn(key.encode(), body)
-        self.assertEqual(self.get("/v1/sandboxes", f"Bearer {key}")[0], 200)
+        for scheme in ("Bearer", "bearer", "BEARER"):  # a scheme's name has no case
+            self.assertEqual(self.get("/v1/sandboxes", f"{scheme} {key}")[0], 200)
         self.assertEqual(self.get("/health")[0], 200)
         for path in ("/v1/system", "/v1/templates", "/v1/sandboxes/x", "/v1/sandboxes/x/runtime/process"):
             self.assertEqual(self.get(path)[0], 401, path)
@@ -352,7 +362,7 @@ class Limits(AtollCase):
         box, other = self.create(resources={"diskGB": 0.0625}), self.create()
         result = box.exec("/bin/sh", "-c", "head -c 100M /dev/zero > /workspace/big")
         self.assertNotEqual(result["exitCode"], 0)
-        self.assertIn("No space", result["stderr"])
+        self.assertIn("Disk quota exceeded", result["stderr"])
         reply = box.write("/workspace/more", b"x" * 8 * MIB)
         self.assert_error(reply, 507, "NO_SPACE")
         self.assertEqual(box.runtime("GET", "/fs/exists/workspace/more").json["data"]["exists"], False)

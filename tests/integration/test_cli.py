@@ -19,13 +19,13 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
-    "stop", "start", "pause", "unpause", "update", "usage", "rm", "events", "token", "template", "system",
+    "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "update", "usage", "rm", "events", "token", "template", "system",
     "doctor", "serve", "key", "secret", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip
 NESTED = [
     "files ls", "files stat", "files mkdir", "files mv", "files rm", "template ls", "template import", "config show",
     "config check", "backup create", "backup restore", "key create", "key ls", "key rm", "secret set", "secret ls",
-    "secret rm", "audit verify", "audit tail",
+    "secret rm", "audit verify", "audit tail", "snapshot create", "snapshot ls", "snapshot rm",
 ]  # fmt: skip
 
 
@@ -148,8 +148,6 @@ class Lifecycle(AtollCase):
         self.assertRegex(plain, r"(?m)^Name +web$")
         self.assertRegex(plain, r"(?m)^Status +running$")
         self.assertEqual(cli("exec", "web", "--", "sh", "-c", "echo $A").stdout, "1\n")
-        size = int(cli("exec", "web", "--", "df", "--output=size", "-k", "/").stdout.split()[-1])
-        self.assertTrue(1.5 * 2**20 < size <= 2 * 2**20, f"a disk of {size} KiB")
 
     def test_create_without_a_name_prints_the_id(self):
         name = cli("create").stdout.strip()

@@ -14,6 +14,7 @@ import unittest
 
 import fixture
 from fixture import AtollCase, AtollServer, Box, LeakCounter, cli, http as request, in_parallel, unique, wait_until
+from pool_files import pool_of
 
 # Prints numbered lines on both streams, slowly, and ends with a code of its own. $1: lines, $2: code.
 COUNTER = 'i=0; while [ $i -lt "$1" ]; do echo "out $i"; echo "err $i" >&2; i=$((i+1)); sleep 0.05; done; exit "$2"'
@@ -229,7 +230,8 @@ class Database(unittest.TestCase):
         self.assertEqual(self.sandbox_files(), files, "files of sandboxes were touched")
 
     def sandbox_files(self):
-        return sorted(name for name in os.listdir(self.server.data / "sandboxes") if not name.startswith("."))
+        with pool_of(self.server) as pool:
+            return sorted(name for name in os.listdir(pool / "sandboxes") if not name.startswith("."))
 
     def test_corrupt(self):
         self.fill()
@@ -429,17 +431,22 @@ class OnExit(unittest.TestCase):
             request("POST", "/v1/sandboxes", {})
             server.delete_all()
             self.assertEqual(server.stop(), 0)
-            self.assertEqual(os.listdir(server.data / "trash"), [], "a clean end leaves files in the trash")
+            with pool_of(server) as pool:
+                self.assertEqual(os.listdir(pool / "trash"), [], "a clean end leaves files in the trash")
 
     def test_start_goes_on_with_the_trash(self):
         server = AtollServer()
         self.addCleanup(server.close)
-        (server.data / "trash/old/deep/er").mkdir(parents=True)
-        (server.data / "trash/old/deep/er/file").write_text("x")
-        (server.data / "sandboxes/sandbox-0123456789ab/upper").mkdir(parents=True)
         server.start()
-        wait_until(lambda: not os.listdir(server.data / "trash"), 10, "the trash is empty")
-        self.assertFalse((server.data / "sandboxes/sandbox-0123456789ab").exists())
+        server.stop()
+        with pool_of(server) as pool:
+            (pool / "trash/old/deep/er").mkdir(parents=True)
+            (pool / "trash/old/deep/er/file").write_text("x")
+            (pool / "sandboxes/sandbox-0123456789ab/upper").mkdir(parents=True)
+        server.start()
+        with pool_of(server) as pool:
+            wait_until(lambda: not os.listdir(pool / "trash"), 10, "the trash is empty")
+            self.assertFalse((pool / "sandboxes/sandbox-0123456789ab").exists())
 
 
 if __name__ == "__main__":

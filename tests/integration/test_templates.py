@@ -9,6 +9,7 @@ import unittest
 
 import fixture
 import images
+import product
 import registry
 from fixture import AtollCase, http, unique
 from images import SHELL, Image, file
@@ -204,6 +205,88 @@ class Registries(Imports):
     def test_plain_http_beyond_this_host_is_asked_for(self):
         self.refused("192.0.2.1:1/x:1", "192.0.2.1")
         self.refused("localhost:1/X:1", "malformed repository")
+
+    def test_the_server_imports_and_says_how_far_it_is(self):
+        source = self.registry.push("team/api", "1", self.image)
+        connection = product.UnixConnection(60)
+        self.addCleanup(connection.close)
+        body = json.dumps({"name": "api", "source": source, "tag": "prod"})
+        connection.request("POST", "/v1/templates/import", body, {"Accept": "text/event-stream", "Content-Type": "application/json"})
+        seen = list(fixture.events(connection.getresponse()))
+        self.assertEqual({name for name, _ in seen[:-1]}, {"progress"})
+        self.assertEqual({event["phase"] for _, event in seen[:-1]}, {"download", "unpack"})
+        name, made = seen[-1]
+        self.assertEqual((name, made["name"], made["version"]), ("complete", "api", 1))
+        self.assertEqual(self.shell(self.create(templateId="api:prod"), "echo $FROM"), "registry\n")
+        again = http("POST", "/v1/templates/import", {"name": "api", "source": source})
+        self.assertEqual((again.status, again.json["reused"]), (201, True), again)
+        gone = http("POST", "/v1/templates/import", {"name": "api", "source": self.registry.host + "/team/none:1"})
+        self.assert_error(gone, 404, "NOT_FOUND")
+        self.assertEqual(list((self.server.data / "incoming").iterdir()), [])
+
+    def test_the_server_imports_nothing_from_where_it_should_not(self):
+        for source in ("/etc/passwd", "oci:/", "../x:1", "x", ""):
+            reply = http("POST", "/v1/templates/import", {"name": "bad", "source": source})
+            self.assert_error(reply, 400, "VALIDATION_ERROR", "source")
+        for name in ("../x", "a@1", "a:b", "A", ""):
+            reply = http("POST", "/v1/templates/import", {"name": name, "source": "localhost:1/x:1"})
+            self.assertEqual(reply.status, 400, reply)
+
+
+class Service(Imports):
+    """Templates over HTTP."""
+
+    def upload(self, data, name):
+        connection = product.UnixConnection(60)
+        self.addCleanup(connection.close)
+        connection.request("POST", f"/v1/templates/import?name={name}", data, {"Content-Type": "application/octet-stream"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def layers(self):
+        return {path.name for path in (self.server.data / "layers").iterdir() if path.name[0] != "."}
+
+    def test_uploads(self):
+        image = Image([*images.tools()], [file("a", os.urandom(100))], Env=["A=b"])
+        saved = image.write_saved(self.folder / "saved.tar")
+        for data in (saved.read_bytes(), images.zstd(saved.read_bytes())):
+            status, made = self.upload(data, "uploaded")
+            self.assertEqual((status, made["layers"], made["version"]), (201, 3, 1), made)
+        self.assertEqual(self.shell(self.create(templateId="uploaded"), "echo $A"), "b\n")
+        status, made = self.upload(images.tar(*images.tools()), "rootfs")
+        self.assertEqual((status, made["layers"]), (201, 1), made)
+        self.assertEqual(self.shell(self.create(templateId="rootfs"), "echo fine"), "fine\n")
+        for data in (b"", b"nonsense" * 1000, images.tar(file("../x"))):
+            status, error = self.upload(data, "bad")
+            self.assertEqual((status, error["code"]), (400, "VALIDATION_ERROR"), error)
+        self.assertEqual(list((self.server.data / "incoming").iterdir()), [])
+        self.assertEqual(http("GET", "/v1/templates/bad").status, 404)
+
+    def test_versions_tags_and_removal(self):
+        before = self.layers()
+        for content in (b"1", b"2"):
+            self.upload(images.tar(*images.tools(), file("v", content)), "versioned")
+        self.assertEqual(http("PUT", "/v1/templates/versioned@1/tags/old").json["tags"], ["old"])
+        box = self.create(templateId="versioned:old")
+        self.assertEqual(self.shell(box, "read x </v; echo $x"), "1\n")
+        shown = [item for item in http("GET", "/v1/templates?all=true").json["templates"] if item["name"] == "versioned"]
+        self.assertEqual([(item["version"], item["inUse"]) for item in shown], [(2, 0), (1, 1)])
+        self.assert_error(http("DELETE", "/v1/templates/versioned@1"), 409, "CONFLICT")
+        self.assert_error(http("DELETE", "/v1/templates/versioned"), 409, "CONFLICT")
+        self.assertEqual(http("DELETE", "/v1/templates/versioned@2").status, 200)
+        self.assertEqual(len(self.layers() - before), 1)
+        self.assertEqual(self.shell(box, "read x </v; echo $x"), "1\n")
+        box.delete()
+        self.assertEqual(http("DELETE", "/v1/templates/versioned").status, 200)
+        self.assertEqual(self.layers(), before)
+        self.assert_error(http("GET", "/v1/templates/versioned"), 404, "TEMPLATE_NOT_FOUND")
+
+    def test_only_administrators_import_and_remove(self):
+        key = http("POST", "/v1/keys", {"name": "member", "role": "member"}).json["key"]
+        headers = {"Authorization": f"Bearer {key}"}
+        for method, path in (("POST", "/v1/templates/import"), ("DELETE", "/v1/templates/base"), ("PUT", "/v1/templates/base/tags/x")):
+            self.assertEqual(http(method, path, {"name": "x", "source": "localhost:1/x:1"}, headers=headers).status, 403)
+        self.assertEqual(http("GET", "/v1/templates/base", headers=headers).status, 200)
 
 
 if __name__ == "__main__":

@@ -195,13 +195,19 @@ class Forgery(AtollCase):
         for name, token, status in (
             ("honest", self.honest, 201),
             ("expired a minute ago", self.signed(claims={"iat": now - 360, "exp": now - 60}), 201),
-            ("expired an hour ago", self.signed(claims={"iat": now - 3900, "exp": now - 3600}), 401),
-            ("unsigned", join({**self.header, "alg": "none"}, self.claims, lambda _: b""), 401),
-            ("another generation", self.signed(claims={"gen": "0"}), 401),
-            ("another sandbox", self.signed(claims={"sbx": "other"}), 403),
+            ("expired an hour ago", self.signed(claims={"iat": now - 3900, "exp": now - 3600}), 400),
+            ("unsigned", join({**self.header, "alg": "none"}, self.claims, lambda _: b""), 400),
+            ("another generation", self.signed(claims={"gen": "0"}), 400),
+            ("another sandbox", self.signed(claims={"sbx": "other"}), 400),
+            ("no token at all", "token", 400),
+            ("empty", "", 400),
+            ("an API key", (self.server.data / "api-key").read_text().strip(), 400),
         ):
             with self.subTest(token=name):
-                self.assertEqual(http("POST", path, {"token": token}).status, status)
+                reply = http("POST", path, {"token": token})
+                self.assertEqual(reply.status, status)
+                if status == 400:
+                    self.assert_error(reply, 400, "VALIDATION_ERROR", "token")
 
 
 if __name__ == "__main__":

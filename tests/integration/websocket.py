@@ -18,7 +18,7 @@ class Refused(Exception):
 
 
 class WebSocket:
-    def __init__(self, path_of_socket, target, timeout=20):
+    def __init__(self, path_of_socket, target, timeout=20, headers=""):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(timeout)
         self.socket.connect(path_of_socket)
@@ -27,7 +27,7 @@ class WebSocket:
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(
             f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
+            f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n".encode()
         )
         while b"\r\n\r\n" not in self.buffer:
             self.fill()

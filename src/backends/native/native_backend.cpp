@@ -17,6 +17,24 @@ static wire::Configure configuration(const CreateInput& input) {
   return request;
 }
 
+static constexpr const char* kLayers = "layers";
+
+static std::string joined(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
+  return all;
+}
+
+static std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    size_t comma = std::min(text.find(','), text.size());
+    names.emplace_back(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return names;
+}
+
 NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
                              std::shared_ptr<LauncherClient> launcher, NativeOptions options)
     : executor_(std::move(executor)),
@@ -32,6 +50,7 @@ Task<Result<void>> NativeBackend::start() {
   if (!status) co_return fail(std::move(status).error().context("asking the launcher"));
   for (const wire::LiveSlot& slot : status->slots) found_slots_.insert(slot.slot);
   found_sandboxes_ = std::move(status->sandboxes);
+  found_states_ = std::move(status->states);
   degraded_ = std::move(status->degraded);
   co_return Result<void>();
 }
@@ -57,6 +76,23 @@ Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& tem
   ATOLL_ASSIGN(image::Template manifest, templates_.find(key));
   // Manifests list layers from the bottom up, overlayfs from the top down.
   return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
+}
+
+Task<Result<void>> NativeBackend::collect_templates(std::vector<BackendState> in_use) {
+  std::set<std::string> layers;
+  for (const BackendState& state : in_use) {
+    auto found = state.find(kLayers);
+    if (found == state.end()) continue;
+    for (std::string& layer : split(found->second)) layers.insert(std::move(layer));
+  }
+  return importer_.collect(std::move(layers));
+}
+
+// A sandbox stays on the layers it was made on, whatever becomes of its template's name.
+Result<std::vector<std::string>> NativeBackend::layers_for(const CreateInput& input) {
+  auto known = input.existing_metadata.find(kLayers);
+  if (known != input.existing_metadata.end() && !known->second.empty()) return split(known->second);
+  return layers_of(input.template_key);
 }
 
 std::string NativeBackend::socket_of(const std::string& slot) const {
@@ -86,20 +122,31 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput
                                                                const std::string& slot) {
   auto session =
       std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot), nullptr);
-  // Told again: the server may have died before it had told it the first time.
-  session->configure_on_connect(configuration(input));
+  // All told again: the server may have died between doing a thing and recording it, or before it
+  // had told the agent the first time.
+  wire::LimitsRequest limits{.slot = slot, .sandbox = input.session_key, .limits = input.limits};
+  ATOLL_CO_TRY(co_await launcher_->tell(std::move(limits)));
+  wire::FreezeRequest freeze{.slot = slot, .frozen = input.frozen};
+  ATOLL_CO_TRY(co_await launcher_->tell(std::move(freeze)));
+  if (!input.keep_settings) session->configure_on_connect(configuration(input));
   // A frozen agent cannot answer; it is greeted when it is thawed.
   if (!input.frozen) ATOLL_CO_TRY(co_await session->control());
   found_slots_.erase(slot);
-  co_return std::make_shared<NativeHandle>(*this, slot, std::move(session), BuildTimings{});
+  Place place{slot, {}};
+  auto layers = input.existing_metadata.find(kLayers);
+  if (layers != input.existing_metadata.end()) place.layers = layers->second;
+  co_return std::make_shared<NativeHandle>(*this, std::move(place), std::move(session),
+                                           BuildTimings{});
 }
 
 Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
   wire::BuildRequest request;
-  ATOLL_CO_ASSIGN(request.layers, layers_of(input.template_key));
+  ATOLL_CO_ASSIGN(request.layers, layers_for(input));
+  std::string layers = joined(request.layers);
   request.sandbox = input.session_key;
   request.limits = input.limits;
   request.ephemeral = input.ephemeral;
+  request.existing = input.existing;
   // Not to be given up: nobody else would know of the sandbox that comes of it in the end.
   auto built = co_await launcher_->call<wire::Built>(std::move(request), kNoReplyLimit);
   if (!built) co_return fail(std::move(built).error());
@@ -110,7 +157,8 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
                        .overlay_us = built->overlay_us,
                        .attach_us = built->attach_us,
                        .slot_was_ready = built->slot_was_ready};
-  co_return std::make_shared<NativeHandle>(*this, built->slot, std::move(session), timings);
+  co_return std::make_shared<NativeHandle>(*this, Place{built->slot, layers}, std::move(session),
+                                           timings);
 }
 
 Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
@@ -170,14 +218,22 @@ Task<Result<void>> NativeBackend::discard(std::string session_key) {
   return launcher_->tell(std::move(request));
 }
 
-Task<Result<void>> NativeBackend::reclaim(std::function<bool(const std::string& key)> known) {
+Task<Result<void>> NativeBackend::reclaim(Known known) {
   for (const std::string& slot : std::exchange(found_slots_, {})) {
     wire::DestroyRequest request{.slot = slot, .sandbox = ""};
     ATOLL_CO_TRY(co_await launcher_->tell(std::move(request)));
   }
   for (const std::string& sandbox : std::exchange(found_sandboxes_, {})) {
-    if (known(sandbox)) continue;
+    if (known.sandbox(sandbox)) continue;
     ATOLL_CO_TRY(co_await discard(sandbox));
+  }
+  std::set<std::string> layers;
+  ATOLL_CO_ASSIGN(auto templates, image::list_templates(options_.data_dir + "/templates"));
+  for (const image::Template& found : templates)
+    layers.insert(found.layers.begin(), found.layers.end());
+  for (const std::string& state : std::exchange(found_states_, {})) {
+    if (known.state(state) || layers.contains(state)) continue;
+    ATOLL_CO_TRY(co_await drop_state(state));
   }
   co_return Result<void>();
 }
@@ -202,7 +258,7 @@ void NativeBackend::forget(const std::string& session_key) {
 SessionState NativeHandle::capture_state() const {
   return {.backend_name = backend_.name(),
           .session_key = session_->id(),
-          .metadata = {{"slot", slot_}}};
+          .metadata = {{"slot", place_.slot}, {kLayers, place_.layers}}};
 }
 
 Task<Result<void>> NativeHandle::ready() {
@@ -218,30 +274,30 @@ Task<Result<void>> NativeHandle::configure(CreateInput input) {
 }
 
 Task<Result<void>> NativeHandle::set_limits(Limits limits) {
-  wire::LimitsRequest request{.slot = slot_, .limits = limits};
+  wire::LimitsRequest request{.slot = place_.slot, .sandbox = session_->id(), .limits = limits};
   return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<void>> NativeHandle::set_frozen(bool frozen) {
-  wire::FreezeRequest request{.slot = slot_, .frozen = frozen};
+  wire::FreezeRequest request{.slot = place_.slot, .frozen = frozen};
   return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<Usage>> NativeHandle::usage() {
-  wire::UsageRequest request{.slot = slot_};
+  wire::UsageRequest request{.slot = place_.slot};
   auto reply = co_await backend_.launcher_->call<wire::UsageReply>(request);
   if (!reply) co_return fail(std::move(reply).error());
   co_return reply->usage;
 }
 
 Task<Result<void>> NativeHandle::dispose() {
-  wire::StopRequest request{.slot = slot_};
+  wire::StopRequest request{.slot = place_.slot};
   backend_.forget(session_->id());
   return backend_.launcher_->tell(std::move(request));
 }
 
 Task<Result<void>> NativeHandle::destroy() {
-  wire::DestroyRequest request{.slot = slot_, .sandbox = session_->id()};
+  wire::DestroyRequest request{.slot = place_.slot, .sandbox = session_->id()};
   backend_.forget(session_->id());
   return backend_.launcher_->tell(std::move(request));
 }

@@ -37,16 +37,19 @@ class NativeBackend : public SandboxBackend {
   Task<Result<ImportedTemplate>> import_template(ImportInput input) override {
     return importer_.import(std::move(input));
   }
-  Task<Result<void>> collect_templates(std::vector<std::string> contents_in_use) override {
-    return importer_.collect(std::move(contents_in_use));
-  }
+  Task<Result<void>> collect_templates(std::vector<BackendState> in_use) override;
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
   void on_ended(std::function<void(EndedSandbox)> callback) override {
     ended_ = std::move(callback);
   }
-  Task<Result<void>> reclaim(std::function<bool(const std::string& key)> known) override;
+  Task<Result<void>> reclaim(Known known) override;
+  Task<Result<CopyTimings>> keep_state(std::string session_key, std::string state) override;
+  Task<Result<CopyTimings>> copy_state(std::string state, std::string session_key) override;
+  Task<Result<CopyTimings>> copy_files(std::string from, std::string session_key) override;
+  Task<Result<void>> restore_state(std::string session_key, std::string state) override;
+  Task<Result<void>> drop_state(std::string state) override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);
@@ -59,6 +62,8 @@ class NativeBackend : public SandboxBackend {
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
   Result<std::vector<std::string>> layers_of(const std::string& template_key);
+  Result<std::vector<std::string>> layers_for(const CreateInput& input);
+  std::string slot_of(const std::string& session_key) const;  // empty where nothing runs
   std::string socket_of(const std::string& slot) const;
   void slot_ended(const wire::Ended& ended);
   void forget(const std::string& session_key);
@@ -73,16 +78,23 @@ class NativeBackend : public SandboxBackend {
   async::KeyedTurns under_way_;            // creations and prewarms
   std::set<std::string> found_slots_;      // alive at start and not claimed yet
   std::vector<std::string> found_sandboxes_;
+  std::vector<std::string> found_states_;
   std::vector<std::string> degraded_;
   std::function<void(EndedSandbox)> ended_;
 };
 
+// Where a sandbox runs, and on what.
+struct Place {
+  std::string slot;
+  std::string layers;  // topmost first, with commas between
+};
+
 class NativeHandle : public SandboxHandle {
  public:
-  NativeHandle(NativeBackend& backend, std::string slot, std::unique_ptr<NativeSession> session,
+  NativeHandle(NativeBackend& backend, Place place, std::unique_ptr<NativeSession> session,
                BuildTimings timings)
       : backend_(backend),
-        slot_(std::move(slot)),
+        place_(std::move(place)),
         session_(std::move(session)),
         timings_(timings) {}
 
@@ -96,12 +108,12 @@ class NativeHandle : public SandboxHandle {
   Task<Result<Usage>> usage() override;
   Task<Result<void>> dispose() override;
   Task<Result<void>> destroy() override;
-  const std::string& slot() const { return slot_; }
+  const std::string& slot() const { return place_.slot; }
   NativeSession& native_session() { return *session_; }
 
  private:
   NativeBackend& backend_;
-  std::string slot_;
+  Place place_;
   std::unique_ptr<NativeSession> session_;
   BuildTimings timings_;
 };

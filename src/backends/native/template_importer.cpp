@@ -170,17 +170,10 @@ Task<Result<ImportedTemplate>> TemplateImporter::import(ImportInput input) {
   co_return co_await publish(input, std::move(*made), counts);
 }
 
-Task<Result<void>> TemplateImporter::collect(std::vector<std::string> contents_in_use) {
+Task<Result<void>> TemplateImporter::collect(std::set<std::string> keep) {
   ATOLL_CO_ASSIGN(auto hold, image::hold_layers_alone(templates_dir()));
   if (!hold) co_return Result<void>();  // somebody imports; the next time will do
-  std::set<std::string> keep{image::kPlacesLayer};
-  for (const std::string& contents : contents_in_use) {
-    for (size_t begin = 0; begin < contents.size();) {
-      size_t end = std::min(contents.find(' ', begin), contents.size());
-      keep.insert(contents.substr(begin, end - begin));
-      begin = end + 1;
-    }
-  }
+  keep.insert(image::kPlacesLayer);
   ATOLL_CO_ASSIGN(auto templates, image::list_template_versions(templates_dir()));
   for (const image::Template& item : templates) keep.insert(item.layers.begin(), item.layers.end());
   wire::CollectRequest request{.keep = {keep.begin(), keep.end()}};

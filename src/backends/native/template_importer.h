@@ -5,6 +5,7 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ class TemplateImporter {
 
   Task<Result<std::shared_ptr<TemplateUpload>>> start_upload();
   Task<Result<ImportedTemplate>> import(ImportInput input);
-  Task<Result<void>> collect(std::vector<std::string> contents_in_use);
+  // Discards layers that are neither a template's nor among these.
+  Task<Result<void>> collect(std::set<std::string> keep);
 
  private:
   using Progress = std::function<void(const TemplateProgress&)>;

@@ -1,0 +1,150 @@
+// Snapshots, and what is made from them: restored, created and forked sandboxes.
+#include <boost/json/array.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "api/routes.h"
+#include "api/sandbox_body.h"
+#include "api/shapes.h"
+
+namespace atl::api {
+namespace {
+
+namespace json = boost::json;
+
+constexpr size_t kMaxBody = 64u << 10;
+constexpr size_t kMaxMessage = 4096;
+constexpr size_t kMaxTags = 32;
+constexpr int64_t kMaxKeepSeconds = int64_t{10} * 365 * 86400;
+
+json::object snapshot_json(const sandbox::Snapshot& snapshot) {
+  json::object object{
+      {"snapshotId", snapshot.id},
+      {"sandboxId", snapshot.source.id},
+      {"sandboxName", nullptr},
+      {"template", snapshot.source.spec.template_name},
+      {"parent", nullptr},
+      {"message", snapshot.message},
+      {"tags", json::array(snapshot.tags.begin(), snapshot.tags.end())},
+      {"paths", json::array()},
+      {"createdAt", iso_time(snapshot.created_at_ms)},
+      {"sizeBytes", snapshot.bytes},
+      {"frozenMicroseconds", snapshot.frozen_us},
+      {"totalMicroseconds", snapshot.total_us},
+  };
+  if (!snapshot.source.spec.name.empty()) object["sandboxName"] = snapshot.source.spec.name;
+  if (!snapshot.parent.empty()) object["parent"] = snapshot.parent;
+  if (snapshot.expires_at_ms != 0) object["expiresAt"] = iso_time(snapshot.expires_at_ms);
+  return object;
+}
+
+Error bad(std::string_view field, std::string message) {
+  return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
+}
+
+Result<sandbox::SnapshotInput> read_input(const http::JsonDocument& document) {
+  ATOLL_ASSIGN(const json::object* object, document.object());
+  http::JsonObjectReader reader(*object);
+  sandbox::SnapshotInput input;
+  ATOLL_ASSIGN(auto message, reader.optional_string("message"));
+  ATOLL_ASSIGN(input.tags, reader.string_array("tags"));
+  ATOLL_ASSIGN(auto keep, reader.optional_integer("keepSeconds", 1, kMaxKeepSeconds));
+  ATOLL_ASSIGN(auto paths, reader.string_array("paths"));
+  ATOLL_TRY(reader.finish());
+  if (!paths.empty()) {
+    return fail(
+        Error(ErrorCode::NotSupported, "a snapshot always has all files").with_field("paths"));
+  }
+  input.message = message.value_or("");
+  input.keep_s = static_cast<uint32_t>(keep.value_or(0));
+  if (input.message.size() > kMaxMessage) return fail(bad("message", "at most 4096 bytes"));
+  if (input.tags.size() > kMaxTags) return fail(bad("tags", "at most 32 tags"));
+  for (const std::string& tag : input.tags) {
+    if (tag.empty() || tag.size() > 128) return fail(bad("tags", "a tag has 1 to 128 bytes"));
+  }
+  return input;
+}
+
+Task<Result<void>> take(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
+  ATOLL_CO_ASSIGN(sandbox::SnapshotInput input, read_input(document));
+  ATOLL_CO_ASSIGN(auto snapshot, co_await context.manager.take_snapshot(sandbox, std::move(input)));
+  co_return co_await writer.send_json(json::serialize(snapshot_json(*snapshot)), 201);
+}
+
+Task<Result<void>> send_list(Context& context, const std::string& sandbox,
+                             http::ResponseWriter& writer) {
+  json::array list;
+  for (const auto& snapshot : context.manager.snapshots().list(context.who.caller, sandbox)) {
+    list.push_back(snapshot_json(*snapshot));
+  }
+  co_return co_await writer.send_json(
+      json::serialize(json::object{{"snapshots", std::move(list)}}));
+}
+
+Task<Result<void>> list_of_sandbox(Context& context, http::Request& request,
+                                   http::ResponseWriter& writer) {
+  auto id = context.manager.known_id(context.who.caller, request.param("id"));
+  if (id) co_return co_await send_list(context, *id, writer);
+  // Snapshots outlive their sandbox, and all memory of it.
+  const std::string& old = request.param("id");
+  bool any = !context.manager.snapshots().list(context.who.caller, old).empty();
+  if (!any) co_return fail(std::move(id).error());
+  co_return co_await send_list(context, old, writer);
+}
+
+Task<Result<void>> list_all(Context& context, http::Request&, http::ResponseWriter& writer) {
+  co_return co_await send_list(context, "", writer);
+}
+
+Task<Result<void>> get(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto snapshot,
+                  context.manager.find_snapshot(context.who.caller, request.param("snapshot")));
+  co_return co_await writer.send_json(json::serialize(snapshot_json(*snapshot)));
+}
+
+Task<Result<void>> remove(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto snapshot,
+                  context.manager.find_snapshot(context.who.caller, request.param("snapshot")));
+  ATOLL_CO_TRY(co_await context.manager.remove_snapshot(snapshot));
+  co_return co_await writer.send_json(std::string(kSuccess));
+}
+
+Task<Result<void>> restore(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
+  ATOLL_CO_ASSIGN(const json::object* object, document.object());
+  http::JsonObjectReader reader(*object);
+  ATOLL_CO_ASSIGN(std::string id, reader.require_string("snapshotId"));
+  ATOLL_CO_TRY(reader.finish());
+  ATOLL_CO_ASSIGN(auto snapshot, context.manager.find_snapshot(context.who.caller, id));
+  ATOLL_CO_TRY(co_await context.manager.restore(sandbox, snapshot));
+  co_return co_await writer.send_json(json::serialize(sandbox_json(context, *sandbox)));
+}
+
+Task<Result<void>> fork(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
+  ATOLL_CO_ASSIGN(auto specs, read_forks(sandbox->record.spec, document));
+  ATOLL_CO_ASSIGN(auto copies,
+                  co_await context.manager.fork(sandbox, context.who.caller, std::move(specs)));
+  json::array list;
+  for (const auto& copy : copies) list.push_back(sandbox_json(context, *copy));
+  json::object body{{"sandbox", list.front()}, {"sandboxes", list}};
+  co_return co_await writer.send_json(json::serialize(body), 201);
+}
+
+}  // namespace
+
+void add_state_routes(ControlRoutes& routes) {
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/snapshot", take);
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/snapshots", take);
+  routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/snapshots", list_of_sandbox);
+  routes.add(Access::Read, "GET", "/v1/snapshots", list_all);
+  routes.add(Access::Read, "GET", "/v1/snapshots/{snapshot}", get);
+  routes.add(Access::Write, "DELETE", "/v1/snapshots/{snapshot}", remove);
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/restore", restore);
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/fork", fork);
+}
+
+}  // namespace atl::api

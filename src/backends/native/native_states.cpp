@@ -1,0 +1,49 @@
+// Copies of sandboxes' files. Nobody else would know of a copy that was given up, so none is.
+#include "backends/native/native_backend.h"
+
+namespace atl::native {
+
+static CopyTimings timings_of(const wire::Kept& kept) {
+  return {.frozen_us = kept.frozen_us, .total_us = kept.total_us, .bytes = kept.bytes};
+}
+
+std::string NativeBackend::slot_of(const std::string& session_key) const {
+  auto live = live_.find(session_key);
+  return live == live_.end() ? std::string() : live->second->slot();
+}
+
+Task<Result<CopyTimings>> NativeBackend::keep_state(std::string session_key, std::string state) {
+  wire::KeepRequest request{
+      .slot = slot_of(session_key), .sandbox = session_key, .state = std::move(state)};
+  ATOLL_CO_ASSIGN(auto kept, co_await launcher_->call<wire::Kept>(request, kNoReplyLimit));
+  co_return timings_of(kept);
+}
+
+Task<Result<CopyTimings>> NativeBackend::copy_state(std::string state, std::string session_key) {
+  wire::CopyRequest request{
+      .state = std::move(state), .slot = {}, .sandbox = {}, .copy = session_key};
+  ATOLL_CO_ASSIGN(auto kept, co_await launcher_->call<wire::Kept>(request, kNoReplyLimit));
+  co_return timings_of(kept);
+}
+
+Task<Result<CopyTimings>> NativeBackend::copy_files(std::string from, std::string session_key) {
+  wire::CopyRequest request{
+      .state = {}, .slot = slot_of(from), .sandbox = from, .copy = std::move(session_key)};
+  ATOLL_CO_ASSIGN(auto kept, co_await launcher_->call<wire::Kept>(request, kNoReplyLimit));
+  co_return timings_of(kept);
+}
+
+Task<Result<void>> NativeBackend::restore_state(std::string session_key, std::string state) {
+  if (live_.contains(session_key)) {
+    co_return fail(ErrorCode::InvalidState, "a running sandbox cannot be restored; stop it first");
+  }
+  wire::RestoreRequest request{.sandbox = std::move(session_key), .state = std::move(state)};
+  co_return co_await launcher_->tell(std::move(request), kNoReplyLimit);
+}
+
+Task<Result<void>> NativeBackend::drop_state(std::string state) {
+  wire::DropRequest request{.state = std::move(state)};
+  return launcher_->tell(std::move(request));
+}
+
+}  // namespace atl::native

@@ -1,0 +1,186 @@
+// Snapshots of sandboxes, and what is made from them.
+#include <fmt/format.h>
+
+#include <memory>
+#include <set>
+
+#include "cli/json_out.h"
+#include "cli/report.h"
+#include "cli/sandbox_options.h"
+#include "cli/table.h"
+#include "cli/units.h"
+
+namespace atl::cli {
+namespace {
+
+std::string milliseconds(uint64_t us) {
+  return fmt::format("{:.1f} ms", static_cast<double>(us) / 1000);
+}
+
+Command take_command() {
+  struct State {
+    std::string sandbox;
+    SnapshotRequest request;
+  };
+  auto state = std::make_shared<State>();
+  ReadValue keep = [state](const std::string& text) -> Result<void> {
+    ATOLL_ASSIGN(auto time, parse_duration(text));
+    state->request.keep = std::chrono::ceil<std::chrono::seconds>(time);
+    return {};
+  };
+  Command command;
+  command.name = "create";
+  command.summary = "Keep the files of a sandbox as they are now, while it runs";
+  command.examples = {"atoll snapshot create web -m 'deps installed'",
+                      "atoll snapshot create web --tag nightly --keep 7d"};
+  command.options = {
+      {"-m,--message", "TEXT", "what it is", &state->request.message},
+      {"-t,--tag", "TAG", "another name for it (repeatable)", &state->request.tags},
+      {"--keep", "TIME", "remove it after so long, such as 7d (default: never)", keep}};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(SnapshotInfo made, client.snapshot(state->sandbox, state->request));
+      if (globals.json)
+        print_json(made.json);
+      else if (!globals.quiet)
+        print_out(made.id + "\n");
+      return 0;
+    });
+  };
+  return command;
+}
+
+// A snapshot below the one that its sandbox stood on.
+void add_branch(Table& table, const std::vector<SnapshotInfo>& all, const std::string& parent,
+                const std::string& indent) {
+  std::set<std::string> known;
+  for (const SnapshotInfo& snapshot : all) known.insert(snapshot.id);
+  for (const SnapshotInfo& snapshot : all) {
+    std::string above = known.contains(snapshot.parent) ? snapshot.parent : "";
+    if (above != parent) continue;
+    std::string tags;
+    for (const std::string& tag : snapshot.tags) tags += (tags.empty() ? "" : ",") + tag;
+    const std::string& of =
+        snapshot.sandbox_name.empty() ? snapshot.sandbox : snapshot.sandbox_name;
+    table.add({Cell(indent + snapshot.id), Cell(of), Cell(snapshot.created_at),
+               Cell(format_size(snapshot.bytes)), Cell(milliseconds(snapshot.frozen_us)),
+               Cell(tags), Cell(snapshot.message)});
+    add_branch(table, all, snapshot.id, indent + "  ");
+  }
+}
+
+Command list_command() {
+  auto sandbox = std::make_shared<std::string>();
+  Command command;
+  command.name = "ls";
+  command.summary = "List snapshots, each below the one it followed";
+  command.examples = {"atoll snapshot ls web", "atoll snapshot ls --json"};
+  command.arguments = {
+      {"SANDBOX", "only this one's (default: all)", sandbox.get(), false, Complete::Sandbox}};
+  command.run = [sandbox](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(auto snapshots, client.snapshots(*sandbox));
+      if (globals.json) {
+        print_json(join_json(snapshots));
+        return 0;
+      }
+      if (globals.quiet) {
+        for (const SnapshotInfo& snapshot : snapshots) print_out(snapshot.id + "\n");
+        return 0;
+      }
+      Table table({{"SNAPSHOT"},
+                   {"SANDBOX"},
+                   {"CREATED"},
+                   {"SIZE"},
+                   {"STOOD STILL"},
+                   {"TAGS"},
+                   {"MESSAGE", Column::Kind::Elastic}});
+      add_branch(table, snapshots, "", "");
+      table.print();
+      return 0;
+    });
+  };
+  return command;
+}
+
+Command remove_command() {
+  auto names = std::make_shared<std::vector<std::string>>();
+  Command command;
+  command.name = "rm";
+  command.summary = "Remove snapshots; sandboxes made from them stay";
+  command.examples = {"atoll snapshot rm snap-4f1c09d2a7be"};
+  command.arguments = {{"SNAPSHOT", "ids or tags", names.get()}};
+  command.run = [names](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      for (const std::string& name : *names) {
+        ATOLL_TRY(client.remove_snapshot(name));
+        if (globals.json)
+          print_json(JsonObject().text("removed", name).take());
+        else if (!globals.quiet)
+          print_out(name + "\n");
+      }
+      return 0;
+    });
+  };
+  return command;
+}
+
+}  // namespace
+
+Command snapshot_command() {
+  Command command;
+  command.name = "snapshot";
+  command.summary = "Keep the state of sandboxes, to return to it or to start others from it";
+  command.examples = {"atoll snapshot create web -m 'deps installed'",
+                      "atoll create --from-snapshot snap-4f1c09d2a7be --name other"};
+  command.commands.push_back(take_command());
+  command.commands.push_back(list_command());
+  command.commands.push_back(remove_command());
+  return command;
+}
+
+Command restore_command() {
+  struct State {
+    std::string sandbox, snapshot;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "restore";
+  command.summary = "Return a sandbox to a snapshot; what runs in it ends";
+  command.examples = {"atoll restore web snap-4f1c09d2a7be"};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox},
+                       {"SNAPSHOT", "id or tag", &state->snapshot}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      return print_sandbox(globals, client.restore(state->sandbox, state->snapshot));
+    });
+  };
+  return command;
+}
+
+Command fork_command() {
+  struct State {
+    std::string sandbox;
+    ForkRequest request;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "fork";
+  command.summary = "Make copies of a sandbox, with its files as they are now";
+  command.examples = {"atoll fork web", "atoll fork web --count 10 --name try"};
+  command.options = {{"-c,--count", "N", "how many (default: 1)", &state->request.count},
+                     {"-n,--name", "NAME", "of the copy; several are NAME-1, NAME-2 and so on",
+                      &state->request.name}};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(auto copies, client.fork(state->sandbox, state->request));
+      for (const Sandbox& copy : copies) ATOLL_TRY(print_sandbox(globals, copy));
+      return 0;
+    });
+  };
+  return command;
+}
+
+}  // namespace atl::cli

@@ -1,0 +1,86 @@
+// Snapshots, and sandboxes that are made from them.
+#include <boost/json.hpp>
+
+#include "client/client_impl.h"
+#include "client/decode.h"
+#include "http/target.h"
+
+namespace atl {
+namespace {
+
+namespace json = boost::json;
+using client::member;
+using client::number_of;
+using client::parse_answer;
+using client::sandbox_target;
+using client::text_of;
+
+SnapshotInfo to_snapshot(const json::value& value) {
+  SnapshotInfo snapshot;
+  snapshot.id = text_of(value, "snapshotId");
+  snapshot.sandbox = text_of(value, "sandboxId");
+  snapshot.sandbox_name = text_of(value, "sandboxName");
+  snapshot.parent = text_of(value, "parent");
+  snapshot.message = text_of(value, "message");
+  if (const json::array* tags = member(value, "tags").if_array()) {
+    for (const json::value& tag : *tags) {
+      if (tag.is_string()) snapshot.tags.emplace_back(tag.get_string());
+    }
+  }
+  snapshot.created_at = text_of(value, "createdAt");
+  snapshot.bytes = number_of(value, "sizeBytes");
+  snapshot.frozen_us = number_of(value, "frozenMicroseconds");
+  snapshot.total_us = number_of(value, "totalMicroseconds");
+  snapshot.json = json::serialize(value);
+  return snapshot;
+}
+
+}  // namespace
+
+Result<SnapshotInfo> Client::snapshot(std::string_view sandbox, const SnapshotRequest& request) {
+  json::object body;
+  if (!request.message.empty()) body["message"] = request.message;
+  if (!request.tags.empty()) body["tags"] = json::array(request.tags.begin(), request.tags.end());
+  if (request.keep) body["keepSeconds"] = static_cast<int64_t>(request.keep->count());
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/snapshots"),
+                           json::serialize(body)));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return to_snapshot(value);
+}
+
+Result<std::vector<SnapshotInfo>> Client::snapshots(std::string_view sandbox) {
+  std::string target = sandbox.empty() ? "/v1/snapshots" : sandbox_target(sandbox, "/snapshots");
+  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", target, {}));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "snapshots"), to_snapshot);
+}
+
+Result<void> Client::remove_snapshot(std::string_view snapshot) {
+  std::string target = "/v1/snapshots/" + http::percent_encode(snapshot);
+  ATOLL_TRY(impl_->call(impl_->quick, "DELETE", target, {}));
+  return {};
+}
+
+Result<Sandbox> Client::restore(std::string_view sandbox, std::string_view snapshot) {
+  std::string body = json::serialize(json::object{{"snapshotId", snapshot}});
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/restore"), body));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::to_sandbox(value);
+}
+
+Result<std::vector<Sandbox>> Client::fork(std::string_view sandbox, const ForkRequest& request) {
+  json::object body{{"count", static_cast<int64_t>(request.count)}};
+  if (!request.name.empty()) body["name"] = request.name;
+  json::object env;
+  for (const auto& [name, value] : request.env) env[name] = value;
+  if (!env.empty()) body["env"] = std::move(env);
+  ATOLL_ASSIGN(
+      std::string answer,
+      impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/fork"), json::serialize(body)));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "sandboxes"), client::to_sandbox);
+}
+
+}  // namespace atl

@@ -1,0 +1,19 @@
+#include "http/pace.h"
+
+namespace atl::http {
+
+Pace::Duration Pace::patience() const {
+  if (bytes_ == 0) return Duration::max();
+  bool safe = first_ || received_ >= bytes_;
+  return window_ - waited_ + (safe ? window_ : Duration(0));
+}
+
+void Pace::waited(Duration time) {
+  waited_ += time;
+  if (waited_ < window_) return;
+  waited_ %= window_;
+  received_ = 0;
+  first_ = false;
+}
+
+}  // namespace atl::http

@@ -1,0 +1,197 @@
+// The verbs that copy and keep sandboxes' files. Each copy makes the file system write its state to
+// the disk, which takes milliseconds: children do it, several at once.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/syscall.h>
+
+#include "image/layer_store.h"
+#include "launcher/checks.h"
+#include "launcher/launcher.h"
+#include "launcher/mount_table.h"
+#include "launcher/rootfs.h"
+#include "os/file.h"
+
+namespace atl::launcher {
+namespace {
+
+constexpr size_t kWorkAtOnce = 8;
+constexpr unsigned kWorkSeconds = 60;
+constexpr std::chrono::milliseconds kFreezeLimit{5000};
+
+template <class Message>
+Chore::Outcome outcome(const Message& message) {
+  Chore::Outcome result;
+  wire::append_frame(result.bytes, 0, message);
+  return result;
+}
+
+// Under a hidden name until it is whole: what a crash leaves half done is thrown away.
+Result<void> copy_whole(const storage::StatePool& pool, int from, const std::string& source,
+                        const std::string& sandbox) {
+  std::string unfinished = "." + sandbox;
+  int dir = pool.sandboxes();
+  ATOLL_TRY(pool.copy_tree(from, source, dir, unfinished));
+  ATOLL_TRY(renew_work(dir, unfinished));
+  if (syscall(SYS_renameat2, dir, unfinished.c_str(), dir, sandbox.c_str(), RENAME_NOREPLACE) !=
+      0) {
+    return fail_errno("name the files of", sandbox);
+  }
+  return {};
+}
+
+Result<void> exchange(const storage::StatePool& pool, const std::string& one,
+                      const std::string& other) {
+  int dir = pool.sandboxes();
+  if (syscall(SYS_renameat2, dir, one.c_str(), dir, other.c_str(), RENAME_EXCHANGE) != 0) {
+    return fail_errno("exchange the files of", other);
+  }
+  return {};
+}
+
+}  // namespace
+
+void Launcher::enqueue(StateWork work) {
+  waiting_work_.push_back(std::move(work));
+  start_state_work();
+}
+
+void Launcher::start_state_work() {
+  while (!waiting_work_.empty() && running_work_.size() < kWorkAtOnce) {
+    StateWork work = std::move(waiting_work_.front());
+    waiting_work_.pop_front();
+    auto chore = Chore::start("atoll-copier", kWorkSeconds, work.work);
+    if (!chore) {
+      send_error(work.id, chore.error());
+      continue;
+    }
+    int fd = chore->fd();
+    running_work_.emplace(fd, RunningWork{std::move(*chore), std::move(work)});
+    watch(fd, [this, fd] { state_work_ended(fd); });
+  }
+}
+
+void Launcher::state_work_ended(int fd) {
+  auto it = running_work_.find(fd);
+  unwatch(fd);
+  RunningWork ended = std::move(it->second);
+  running_work_.erase(it);
+  auto result = ended.chore.finish();
+  // The child thaws what it froze, unless it was ended before.
+  auto slot = slots_.find(ended.work.slot);
+  if (!result && slot != slots_.end() && !slot->second.frozen) {
+    (void)cgroups_.freeze(slot->first, false);
+  }
+  if (result && ended.work.done) ended.work.done();
+  if (result) {
+    wire::FrameHeader header = wire::parse_header(result->bytes.data());
+    header.id = ended.work.id;
+    std::string bytes;
+    wire::append_header(bytes, header);
+    send_bytes(bytes + result->bytes.substr(wire::kHeaderBytes));
+  } else {
+    send_error(ended.work.id, result.error());
+  }
+  start_state_work();
+}
+
+// Nothing in the sandbox runs while it is copied: the copy is a state that was.
+Result<wire::Kept> Launcher::copy_frozen(const std::string& slot,
+                                         const std::function<Result<void>()>& copy) {
+  wire::Kept kept;
+  int64_t begin = os::monotonic_us();
+  bool freeze = !slot.empty() && !slots_.at(slot).frozen;
+  Result<void> copied;
+  if (freeze) copied = cgroups_.freeze(slot, true);
+  if (copied && freeze) copied = cgroups_.await_frozen(slot, kFreezeLimit);
+  if (copied) copied = copy();
+  if (freeze) ATOLL_TRY(cgroups_.freeze(slot, false));
+  if (!copied) return fail(std::move(copied).error());
+  kept.total_us = static_cast<uint32_t>(os::monotonic_us() - begin);
+  if (freeze) kept.frozen_us = kept.total_us;
+  return kept;
+}
+
+Result<void> Launcher::on_keep(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::KeepRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_TRY(check_id(request.state));
+  if (!request.slot.empty()) ATOLL_TRY(find_live(request.slot));
+  auto work = [this, request]() -> Result<Chore::Outcome> {
+    auto keep = [&] { return pool_.keep_tree(pool_.sandboxes(), request.sandbox, request.state); };
+    ATOLL_ASSIGN(wire::Kept kept, copy_frozen(request.slot, keep));
+    kept.bytes = pool_.size_of(pool_.sandboxes(), request.sandbox);
+    return outcome(kept);
+  };
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}});
+  return {};
+}
+
+Result<void> Launcher::on_copy(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::CopyRequest>(payload));
+  bool of_state = !request.state.empty();
+  ATOLL_TRY(check_id(of_state ? request.state : request.sandbox));
+  ATOLL_TRY(check_id(request.copy));
+  if (!request.slot.empty()) ATOLL_TRY(find_live(request.slot));
+  auto work = [this, request, of_state]() -> Result<Chore::Outcome> {
+    int from = of_state ? pool_.states() : pool_.sandboxes();
+    const std::string& source = of_state ? request.state : request.sandbox;
+    auto copy = [&] { return copy_whole(pool_, from, source, request.copy); };
+    ATOLL_ASSIGN(wire::Kept kept, copy_frozen(request.slot, copy));
+    return outcome(kept);
+  };
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}});
+  return {};
+}
+
+Result<void> Launcher::on_restore(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::RestoreRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_TRY(check_id(request.state));
+  std::string other = "." + request.sandbox + "-restored";
+  auto work = [this, request, other]() -> Result<Chore::Outcome> {
+    ATOLL_TRY(pool_.copy_tree(pool_.states(), request.state, pool_.sandboxes(), other));
+    ATOLL_TRY(renew_work(pool_.sandboxes(), other));
+    ATOLL_TRY(exchange(pool_, other, request.sandbox));
+    return outcome(wire::LauncherDone{});
+  };
+  auto done = [this, other] { (void)trash_.take(pool_.sandboxes(), other); };
+  enqueue({.id = id, .slot = "", .work = work, .done = done});
+  return {};
+}
+
+Result<void> Launcher::on_publish(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::PublishRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
+  ATOLL_TRY(check_id(request.layer));
+  auto work = [this, request]() -> Result<Chore::Outcome> {
+    ATOLL_TRY(pool_.keep_tree(pool_.sandboxes(), request.sandbox, request.layer));
+    return outcome(wire::LauncherDone{});
+  };
+  auto done = [this, request] { (void)trash_.take(pool_.sandboxes(), request.sandbox); };
+  enqueue({.id = id, .slot = "", .work = work, .done = done});
+  return {};
+}
+
+Result<void> Launcher::on_drop(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::DropRequest>(payload));
+  ATOLL_TRY(check_id(request.state));
+  ATOLL_TRY(pool_.release_state(request.state));
+  ATOLL_TRY(trash_.take(pool_.states(), request.state));
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
+// The server sees to it that nobody imports meanwhile.
+Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::CollectRequest>(payload));
+  auto work = [request]() -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(image::LayerStore store,
+                 image::LayerStore::open(std::string(kDataDir) + "/layers"));
+    ATOLL_TRY(store.remove_all_but({request.keep.begin(), request.keep.end()}));
+    return outcome(wire::LauncherDone{});
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = {}});
+  return {};
+}
+
+}  // namespace atl::launcher

@@ -1,0 +1,195 @@
+// States of sandboxes that are kept, returned to and branched from.
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+
+#include "base/log.h"
+#include "base/random_id.h"
+#include "sandbox/manager.h"
+
+namespace atl::sandbox {
+
+namespace asio = boost::asio;
+
+static constexpr const char* kKind = "snapshot";
+
+static store::Document document_of(const Snapshot& snapshot) {
+  return {.kind = kKind,
+          .tenant = snapshot.source.owner.tenant,
+          .id = snapshot.id,
+          .body = encode_snapshot(snapshot)};
+}
+
+Result<void> Manager::load_snapshots() {
+  ATOLL_ASSIGN(auto documents, store_.load_documents(kKind));
+  for (const store::Document& document : documents) {
+    ATOLL_ASSIGN(Snapshot snapshot, decode_snapshot(document.body));
+    snapshots_.add(std::make_shared<const Snapshot>(std::move(snapshot)));
+  }
+  return {};
+}
+
+Result<SnapshotPtr> Manager::find_snapshot(const Caller& caller,
+                                           const std::string& id_or_tag) const {
+  if (auto found = snapshots_.find(caller, id_or_tag)) return found;
+  return fail(ErrorCode::NotFound,
+              "no snapshot '" + id_or_tag + "'; list them to see what there is");
+}
+
+// The state is there before anything tells of it: one that nothing tells of is cleared away at the
+// next start.
+Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInput input) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
+  Snapshot snapshot;
+  snapshot.id = random_id("snap-");
+  ATOLL_CO_ASSIGN(CopyTimings timings,
+                  co_await backend_.keep_state(sandbox->record.id, snapshot.id));
+  snapshot.source = sandbox->record;
+  snapshot.parent = sandbox->record.snapshot;
+  snapshot.message = std::move(input.message);
+  snapshot.tags = std::move(input.tags);
+  snapshot.created_at_ms = wall_clock_ms();
+  if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
+  snapshot.frozen_us = timings.frozen_us;
+  snapshot.total_us = timings.total_us;
+  snapshot.bytes = timings.bytes;
+  sandbox->record.snapshot = snapshot.id;
+  store::Write change;
+  change.put_sandbox = {sandbox->record.id, encode_record(sandbox->record)};
+  change.put_documents.push_back(document_of(snapshot));
+  change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
+  auto written = co_await write(std::move(change));
+  if (!written) {
+    sandbox->record.snapshot = snapshot.parent;
+    (void)co_await backend_.drop_state(snapshot.id);
+    co_return fail(std::move(written).error());
+  }
+  auto kept = std::make_shared<const Snapshot>(std::move(snapshot));
+  snapshots_.add(kept);
+  co_return SnapshotPtr(kept);
+}
+
+Task<Result<void>> Manager::remove_snapshot(SnapshotPtr snapshot) {
+  store::Write change;
+  change.erase_documents.push_back(document_of(*snapshot));
+  ATOLL_CO_TRY(co_await write(std::move(change)));
+  snapshots_.remove(snapshot->id);
+  co_return co_await backend_.drop_state(snapshot->id);
+}
+
+Task<void> Manager::remove_expired_snapshots() {
+  for (const SnapshotPtr& snapshot : snapshots_.expired(wall_clock_ms())) {
+    auto removed = co_await remove_snapshot(snapshot);
+    if (removed) continue;
+    log(LogLevel::Warning, "cannot remove an expired snapshot",
+        {{"snapshot", snapshot->id}, {"error", removed.error().message()}});
+  }
+}
+
+// The files change places at once, so a crash leaves the old ones or the new ones, and a sandbox
+// that is stopped.
+Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
+  {
+    auto lock = co_await sandbox->lifecycle.lock();
+    Record& record = sandbox->record;
+    if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
+    auto layers = [](const Record& of) {
+      auto found = of.backend_state.find("layers");
+      return found == of.backend_state.end() ? std::string() : found->second;
+    };
+    if (layers(record) != layers(snapshot->source)) {
+      co_return fail(ErrorCode::InvalidState,
+                     "the snapshot stands on another template; create a sandbox from it instead");
+    }
+    if (sandbox->handle != nullptr) {
+      Ending ending{EndCause::Request, "restoring " + snapshot->id};
+      ATOLL_CO_TRY(co_await stop_locked(*sandbox, std::move(ending)));
+    }
+    ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
+    Record before = record;
+    record.snapshot = snapshot->id;
+    ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
+  }
+  co_return co_await resume(std::move(sandbox));
+}
+
+Task<Result<SandboxPtr>> Manager::create_from(Caller caller, SnapshotPtr snapshot, Spec spec) {
+  Origin origin{.state = snapshot->id,
+                .sandbox = {},
+                .snapshot = snapshot->id,
+                .template_key = snapshot->source.template_key,
+                .backend_state = snapshot->source.backend_state};
+  co_return co_await create(std::move(caller), std::move(spec), std::move(origin));
+}
+
+Task<std::vector<Result<SandboxPtr>>> Manager::create_all(Caller caller, std::vector<Spec> specs,
+                                                          Origin origin) {
+  using Made = async::OneShot<Result<SandboxPtr>>;
+  std::vector<std::shared_ptr<Made>> under_way;
+  for (Spec& spec : specs) {
+    auto made = std::make_shared<Made>();
+    under_way.push_back(made);
+    auto make = [self = shared_from_this(), made, caller, origin,
+                 spec = std::move(spec)]() -> Task<void> {
+      made->set(co_await self->create(caller, spec, origin));
+    };
+    asio::co_spawn(executor_, make, asio::detached);
+  }
+  std::vector<Result<SandboxPtr>> all;
+  for (const auto& made : under_way) all.push_back(co_await made->wait());
+  co_return all;
+}
+
+// All of them or none. Several are copies of one state, which lasts as long as they take to make.
+Task<Result<std::vector<SandboxPtr>>> Manager::fork(SandboxPtr sandbox, Caller caller,
+                                                    std::vector<Spec> specs) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
+  const Record& record = sandbox->record;
+  Origin origin{.state = {},
+                .sandbox = record.id,
+                .snapshot = record.snapshot,
+                .template_key = record.template_key,
+                .backend_state = record.backend_state};
+  bool several = specs.size() > 1;
+  if (several) {
+    origin.state = random_id("fork-");
+    ATOLL_CO_TRY(co_await backend_.keep_state(record.id, origin.state));
+  }
+  auto all = co_await create_all(std::move(caller), std::move(specs), origin);
+  if (several) (void)co_await backend_.drop_state(origin.state);
+  std::vector<SandboxPtr> made;
+  for (auto& one : all) {
+    if (one) made.push_back(*one);
+  }
+  if (made.size() == all.size()) co_return made;
+  for (const SandboxPtr& unwanted : made) {
+    (void)co_await remove(unwanted, {EndCause::Request, "another of its fork could not be made"});
+  }
+  for (auto& one : all) {
+    if (!one) co_return fail(std::move(one).error());
+  }
+  co_return made;
+}
+
+// Files of the new sandbox, before it is started.
+Task<Result<void>> Manager::copy_files(const Origin& origin, const std::string& id) {
+  auto copied = origin.state.empty() ? co_await backend_.copy_files(origin.sandbox, id)
+                                     : co_await backend_.copy_state(origin.state, id);
+  if (!copied) co_return fail(std::move(copied).error());
+  co_return Result<void>();
+}
+
+// A copy is another machine. Programs that keep a random seed in memory or in a file of their own
+// are not known to us; the kernel's generator is the host's and never repeats.
+Task<Result<void>> Manager::renew_identity(SandboxSession& session) {
+  constexpr const char* kMachineId = "/etc/machine-id";
+  auto present = co_await session.stat(kMachineId);
+  if (!present || present->size == 0) co_return Result<void>();
+  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(kMachineId, WriteOptions{.mode = 0444}));
+  ATOLL_CO_TRY(co_await writer->write(random_id("", 32) + "\n"));
+  ATOLL_CO_TRY(co_await writer->finish());
+  co_return Result<void>();
+}
+
+}  // namespace atl::sandbox

@@ -1,0 +1,89 @@
+#include "sandbox/snapshot.h"
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+
+namespace atl::sandbox {
+
+namespace json = boost::json;
+
+std::string encode_snapshot(const Snapshot& snapshot) {
+  json::object object{
+      {"id", snapshot.id},
+      {"source", encode_record(snapshot.source)},
+      {"parent", snapshot.parent},
+      {"message", snapshot.message},
+      {"tags", json::array(snapshot.tags.begin(), snapshot.tags.end())},
+      {"createdAtMs", snapshot.created_at_ms},
+      {"expiresAtMs", snapshot.expires_at_ms},
+      {"frozenUs", snapshot.frozen_us},
+      {"totalUs", snapshot.total_us},
+      {"bytes", snapshot.bytes},
+  };
+  return json::serialize(object);
+}
+
+Result<Snapshot> decode_snapshot(std::string_view text) {
+  Snapshot snapshot;
+  try {
+    json::object object = json::parse(text).as_object();
+    snapshot.id = object.at("id").as_string();
+    ATOLL_ASSIGN(snapshot.source, decode_record(object.at("source").as_string()));
+    snapshot.parent = object.at("parent").as_string();
+    snapshot.message = object.at("message").as_string();
+    for (const json::value& tag : object.at("tags").as_array()) {
+      snapshot.tags.emplace_back(tag.as_string());
+    }
+    snapshot.created_at_ms = object.at("createdAtMs").to_number<int64_t>();
+    snapshot.expires_at_ms = object.at("expiresAtMs").to_number<int64_t>();
+    snapshot.frozen_us = object.at("frozenUs").to_number<uint32_t>();
+    snapshot.total_us = object.at("totalUs").to_number<uint32_t>();
+    snapshot.bytes = object.at("bytes").to_number<uint64_t>();
+  } catch (const std::exception& error) {
+    return fail(ErrorCode::Internal, std::string("the record of a snapshot: ") + error.what());
+  }
+  return snapshot;
+}
+
+SnapshotPtr SnapshotIndex::find(const Caller& caller, const std::string& id_or_tag) const {
+  auto found = by_id_.find(id_or_tag);
+  if (found != by_id_.end()) {
+    return caller.may_see(found->second->source) ? found->second : nullptr;
+  }
+  SnapshotPtr newest;
+  for (const auto& [id, snapshot] : by_id_) {
+    const auto& tags = snapshot->tags;
+    bool tagged = std::find(tags.begin(), tags.end(), id_or_tag) != tags.end();
+    if (!tagged || snapshot->source.owner.tenant != caller.owner.tenant) continue;
+    if (newest == nullptr || snapshot->created_at_ms > newest->created_at_ms) newest = snapshot;
+  }
+  return newest;
+}
+
+std::vector<SnapshotPtr> SnapshotIndex::list(const Caller& caller,
+                                             const std::string& sandbox) const {
+  std::vector<SnapshotPtr> found;
+  for (const auto& [id, snapshot] : by_id_) {
+    bool wanted = sandbox.empty() || snapshot->source.id == sandbox;
+    if (wanted && caller.may_see(snapshot->source)) found.push_back(snapshot);
+  }
+  std::sort(found.begin(), found.end(), [](const SnapshotPtr& a, const SnapshotPtr& b) {
+    return std::pair(a->created_at_ms, a->id) < std::pair(b->created_at_ms, b->id);
+  });
+  return found;
+}
+
+std::vector<SnapshotPtr> SnapshotIndex::expired(int64_t now_ms) const {
+  std::vector<SnapshotPtr> found;
+  for (const auto& [id, snapshot] : by_id_) {
+    if (snapshot->expires_at_ms != 0 && snapshot->expires_at_ms <= now_ms) {
+      found.push_back(snapshot);
+    }
+  }
+  return found;
+}
+
+}  // namespace atl::sandbox

@@ -1,0 +1,45 @@
+// A sandbox's files at one moment, kept.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sandbox/sandbox.h"
+
+namespace atl::sandbox {
+
+struct Snapshot {
+  std::string id;      // also names the state in the backend
+  Record source;       // the sandbox, as it was then
+  std::string parent;  // the snapshot that the sandbox stood on; empty: its template
+  std::string message;
+  std::vector<std::string> tags;
+  int64_t created_at_ms = 0;
+  int64_t expires_at_ms = 0;  // 0: never
+  uint32_t frozen_us = 0;     // for how long the sandbox stood still
+  uint32_t total_us = 0;
+  uint64_t bytes = 0;  // what the sandbox had written
+};
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+std::string encode_snapshot(const Snapshot& snapshot);
+Result<Snapshot> decode_snapshot(std::string_view text);
+
+class SnapshotIndex {
+ public:
+  void add(SnapshotPtr snapshot) { by_id_[snapshot->id] = std::move(snapshot); }
+  void remove(const std::string& id) { by_id_.erase(id); }
+  bool contains(const std::string& id) const { return by_id_.contains(id); }
+  // By id, or by a tag: then the newest that has it.
+  SnapshotPtr find(const Caller& caller, const std::string& id_or_tag) const;
+  // Oldest first; of one sandbox, or of all where `sandbox` is empty.
+  std::vector<SnapshotPtr> list(const Caller& caller, const std::string& sandbox) const;
+  std::vector<SnapshotPtr> expired(int64_t now_ms) const;
+
+ private:
+  std::map<std::string, SnapshotPtr> by_id_;
+};
+
+}  // namespace atl::sandbox
