@@ -4,8 +4,10 @@
 #include <linux/fs.h>
 #include <sys/syscall.h>
 
+#include "image/layer_store.h"
 #include "launcher/checks.h"
 #include "launcher/launcher.h"
+#include "launcher/mount_table.h"
 #include "launcher/rootfs.h"
 #include "os/file.h"
 #include "storage/tree_diff.h"
@@ -222,6 +224,19 @@ Result<void> Launcher::on_diff(uint32_t id, std::string_view payload) {
                                .text = std::move(change.text)});
     }
     return outcome(reply);
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = {}});
+  return {};
+}
+
+// The server sees to it that nobody imports meanwhile.
+Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::CollectRequest>(payload));
+  auto work = [request]() -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(image::LayerStore store,
+                 image::LayerStore::open(std::string(kDataDir) + "/layers"));
+    ATOLL_TRY(store.remove_all_but({request.keep.begin(), request.keep.end()}));
+    return outcome(wire::LauncherDone{});
   };
   enqueue({.id = id, .slot = "", .work = work, .done = {}});
   return {};

@@ -40,6 +40,7 @@ struct Origin {
   std::string state;
   std::string sandbox;   // where there is no state
   std::string snapshot;  // what the new one stands on
+  std::string template_key;
   std::map<std::string, std::string> backend_state;
 };
 
@@ -76,7 +77,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   void set_secret_source(SecretSource source) { secrets_ = std::move(source); }
   // Finds again what an earlier server left, and clears away what nobody was promised.
   Task<Result<void>> start();
-  void warm_pool() { pool_->warm("base"); }
+  void warm_pool();
   // Empties the pool; with `end_all` also stops every sandbox.
   Task<void> shut_down(bool end_all);
 
@@ -123,6 +124,12 @@ class Manager : public std::enable_shared_from_this<Manager> {
   EventLog& events() { return events_; }
   const Index& index() const { return index_; }
 
+  // How many sandboxes and snapshots are of this version of a template, or are about to be.
+  size_t users_of_template(const std::string& key) const;
+  // The template is gone: so are blank sandboxes of it, and layers that nobody else needs.
+  Task<Result<void>> template_removed(std::string key);
+  Task<Result<void>> collect_templates();
+
   SandboxBackend& backend() { return backend_; }
   store::Store& store() { return store_; }
   const Pool& pool() const { return *pool_; }
@@ -131,8 +138,17 @@ class Manager : public std::enable_shared_from_this<Manager> {
  private:
   Result<void> check(const Caller& caller, const Spec& spec) const;
   Task<Result<SandboxPtr>> build(Caller caller, Spec spec, std::optional<Origin> origin);
-  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec);
-  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec, std::optional<Origin> origin);
+  // A sandbox to be, with what its template gives it.
+  struct Order {
+    Owner owner;
+    Spec spec;
+    FoundTemplate found;
+  };
+  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Order order);
+  Task<Result<SandboxPtr>> build_cold(Order order, std::optional<Origin> origin);
+  Result<FoundTemplate> template_for(const Spec& spec, const std::optional<Origin>& origin);
+  FoundTemplate template_of(const Record& record) const;
+  void follow_template(const std::string& name, const FoundTemplate& found);
   Task<std::vector<Result<SandboxPtr>>> create_all(Caller caller, std::vector<Spec> specs,
                                                    Origin origin);
   Task<Result<void>> copy_files(const Origin& origin, const std::string& id);
@@ -143,9 +159,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
-  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
-                      Source source) const;
-  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Order order, Source source) const;
+  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec,
+                                const FoundTemplate& found) const;
   CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
@@ -183,6 +199,8 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Index index_;
   SnapshotIndex snapshots_;
   std::map<std::string, Tombstone> tombstones_;
+  std::map<std::string, FoundTemplate> followed_;     // what names of templates stood for last
+  std::map<std::string, size_t> template_under_way_;  // sandboxes that are not in the index yet
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
   size_t under_way_ = 0;  // creations that are not in the index yet

@@ -164,7 +164,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   if (paused) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
-    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    ATOLL_CO_ASSIGN(CreateInput input,
+                    input_for(record.id, record.owner, record.spec, template_of(record)));
     input.existing = true;
     input.existing_metadata = record.backend_state;
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));

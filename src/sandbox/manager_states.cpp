@@ -136,6 +136,7 @@ Task<Result<SandboxPtr>> Manager::create_from(Caller caller, SnapshotPtr snapsho
   Origin origin{.state = snapshot->id,
                 .sandbox = {},
                 .snapshot = snapshot->id,
+                .template_key = snapshot->source.template_key,
                 .backend_state = snapshot->source.backend_state};
   co_return co_await create(std::move(caller), std::move(spec), std::move(origin));
 }
@@ -167,6 +168,7 @@ Task<Result<std::vector<SandboxPtr>>> Manager::fork(SandboxPtr sandbox, Caller c
   Origin origin{.state = {},
                 .sandbox = record.id,
                 .snapshot = record.snapshot,
+                .template_key = record.template_key,
                 .backend_state = record.backend_state};
   bool several = specs.size() > 1;
   if (several) {

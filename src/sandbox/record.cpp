@@ -128,6 +128,7 @@ std::string encode_record(const Record& record) {
       {"generation", record.generation},
       {"name", spec.name},
       {"template", spec.template_name},
+      {"templateKey", record.template_key},
       {"env", to_object(spec.env)},
       {"memoryBytes", spec.limits.memory_bytes},
       {"cpuMillis", spec.limits.cpu_millis},
@@ -191,6 +192,9 @@ Result<Record> decode_record(std::string_view bytes) {
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
     record.started_at_ms = number<int64_t>(object, "startedAtMs");
     decode_later_fields(object, record);
+    if (object.contains("templateKey")) {
+      record.template_key = text(object, "templateKey");
+    }
     return record;
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("damaged sandbox record: ") + error.what());

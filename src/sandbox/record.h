@@ -83,6 +83,7 @@ struct Record {
   // New with every create: a token for an earlier sandbox of the same id is no good for this one.
   std::string generation;
   Spec spec;
+  std::string template_key;  // the version of its template; empty in records from before there were
   Status status = Status::Running;
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
