@@ -37,6 +37,52 @@ struct SessionState {
   std::map<std::string, std::string> metadata;
 };
 
+// A template as a name, version or tag has found it.
+struct FoundTemplate {
+  std::string key;       // this version of it, for CreateInput
+  std::string contents;  // differs where the contents do, whatever the key
+  // What a sandbox of it has where its creator says nothing. 0 and empty: as usual.
+  std::map<std::string, std::string> env;
+  std::string workdir;
+  std::string user;
+  Limits limits;
+};
+
+// How far the import of a template has come.
+struct TemplateProgress {
+  std::string phase;  // "download", "unpack"
+  uint32_t layer = 0;
+  uint32_t layers = 0;
+  uint64_t bytes = 0;
+  uint64_t total = 0;
+};
+
+// An archive that is being received.
+class TemplateUpload {
+ public:
+  virtual ~TemplateUpload() = default;
+  virtual Task<Result<void>> write(std::string bytes) = 0;
+};
+
+struct ImportInput {
+  std::string name;
+  std::string tag;
+  std::string source;  // REGISTRY/NAME:TAG; of an upload, what the template remembers
+  std::shared_ptr<TemplateUpload> upload;
+  std::string user;  // for the registry
+  std::string password;
+  bool insecure = false;  // plain HTTP beyond this host
+  std::function<void(const TemplateProgress&)> progress;
+};
+
+struct ImportedTemplate {
+  std::string key;
+  bool reused = false;  // it stood for exactly this before
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  uint32_t reused_layers = 0;
+};
+
 struct CreateInput {
   std::string template_key;  // empty: the backend's default
   std::string session_key;   // the same key gives the same sandbox
@@ -46,6 +92,7 @@ struct CreateInput {
   Limits limits;
   Profile profile = Profile::Dev;
   std::string default_user = "root";
+  std::string workdir;         // empty: as usual
   bool ephemeral = false;      // its files need not survive a crash of the host
   bool existing = false;       // it has files already; NotFound where they are missing
   bool frozen = false;         // the one to reattach is paused
@@ -91,6 +138,29 @@ struct CopyTimings {
   uint64_t bytes = 0;  // that the source had written
 };
 
+struct StateChange {
+  enum class Kind : uint8_t { Added, Changed, Removed };
+  Kind kind = Kind::Changed;
+  char type = 'f';  // f(ile), d(irectory), l(ink) or o(ther)
+  std::string path;
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;  // a unified diff, where both are small texts and it was asked for
+};
+
+struct Difference {
+  std::vector<StateChange> changes;  // by path
+  bool complete = true;             // false: there are more
+};
+
+struct DiffInput {
+  std::string before;                           // a state
+  std::string after;                            // a state; empty: the sandbox as it is now
+  std::string session_key;                      // where there is no `after`
+  std::map<std::string, std::string> metadata;  // of the sandbox that they are states of
+  bool with_texts = false;
+};
+
 // What somebody still wants, asked for each thing that was found.
 struct Known {
   std::function<bool(const std::string& session_key)> sandbox;
@@ -102,6 +172,24 @@ class SandboxBackend {
   virtual ~SandboxBackend() = default;
   virtual const std::string& name() const = 0;
 
+  // Which template a name stands for now; ErrorCode::TemplateMissing where none.
+  virtual Result<FoundTemplate> find_template(const std::string& reference) {
+    FoundTemplate found;
+    found.key = reference;
+    return found;
+  }
+  virtual Task<Result<std::shared_ptr<TemplateUpload>>> start_upload() {
+    co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
+  }
+  // A template of that name gets a new version.
+  virtual Task<Result<ImportedTemplate>> import_template(ImportInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
+  }
+  // Discards what no template and none of these sandboxes (SessionState::metadata) needs.
+  using BackendState = std::map<std::string, std::string>;
+  virtual Task<Result<void>> collect_templates(std::vector<BackendState> /*in_use*/) {
+    co_return Result<void>();
+  }
   // Idempotent, also under concurrent callers.
   virtual Task<Result<PrewarmResult>> prewarm(PrewarmInput input) = 0;
   // Creates or finds again; concurrent callers with one key get one sandbox. A template that does
@@ -124,6 +212,7 @@ class SandboxBackend {
   // The files of a sandbox that is not running become those of the state.
   virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
   virtual Task<Result<void>> drop_state(std::string state) = 0;
+  virtual Task<Result<Difference>> diff_states(DiffInput input) = 0;
   virtual std::vector<std::string> degraded() const = 0;
 };
 

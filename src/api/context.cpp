@@ -140,6 +140,17 @@ Task<Result<Target>> find_running(Context& context, const http::Request& request
   co_return Target(context.manager, std::move(sandbox), std::move(session));
 }
 
+Task<Result<void>> keep_point(Context& context, const Target& target, const RunOptions& command) {
+  if (!target.sandbox->record.spec.history) co_return Result<void>();
+  constexpr size_t kMaxShown = 1024;
+  std::string shown = command.label;
+  for (const std::string& word :
+       command.label.empty() ? command.argv : std::vector<std::string>()) {
+    shown += (shown.empty() ? "" : " ") + word;
+  }
+  co_return co_await context.manager.before_command(target.sandbox, shown.substr(0, kMaxShown));
+}
+
 Result<int32_t> pid_of(const http::Request& request) {
   const std::string& text = request.param("pid");
   int32_t pid = 0;

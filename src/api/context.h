@@ -55,6 +55,9 @@ class Target {
 Result<sandbox::SandboxPtr> find_sandbox(Context& context, const http::Request& request);
 Task<Result<Target>> find_running(Context& context, const http::Request& request);
 
+// Where the sandbox has a history: the state before this command.
+Task<Result<void>> keep_point(Context& context, const Target& target, const RunOptions& command);
+
 Result<int32_t> pid_of(const http::Request& request);
 // A query parameter that must be a whole number where it is given.
 Result<uint64_t> number(const http::Request& request, std::string_view name, uint64_t fallback);

@@ -1,12 +1,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
-#include "api/base64.h"
 #include "api/file_path.h"
 #include "api/routes.h"
 #include "api/shapes.h"
 #include "base/file_change.h"
 #include "base/json_escape.h"
+#include "http/base64.h"
 #include "http/sse.h"
 
 namespace atl::api {
@@ -70,7 +70,7 @@ Task<Result<void>> read(Context& context, http::Request& request, http::Response
   std::string body = R"({"success":true,"data":{"encoding":")";
   body += base64 ? "base64" : "utf8";
   body += "\",\"size\":" + std::to_string(content.size()) + ",\"content\":";
-  append_json_string(body, base64 ? base64_encode(content) : content);
+  append_json_string(body, base64 ? http::base64_encode(content) : content);
   co_return co_await writer.send_json(body + "}}");
 }
 
@@ -88,7 +88,7 @@ Task<Result<void>> write(Context& context, http::Request& request, http::Respons
   ATOLL_CO_TRY(check_path(path, "path"));
   ATOLL_CO_ASSIGN(bool base64, wants_base64(encoding));
   if (base64) {
-    auto decoded = base64_decode(content);
+    auto decoded = http::base64_decode(content);
     if (!decoded) {
       co_return fail(
           Error(ErrorCode::InvalidArgument, "content is not base64").with_field("content"));

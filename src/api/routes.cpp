@@ -6,6 +6,7 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   std::vector<Route> table;
   ControlRoutes control(table);
   add_system_routes(control);
+  add_template_routes(control);
   add_sandbox_routes(control);
   add_state_routes(control);
   add_key_routes(control);

@@ -4,7 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 
-#include "base/random_id.h"
+#include "image/template.h"
 
 namespace atl::api {
 namespace {
@@ -185,9 +185,9 @@ Result<std::string> read_template(JsonObjectReader& reader, const sandbox::Spec*
     return fail(bad(template_id ? "templateId" : "environment",
                     "the snapshot stands on the template '" + present + "'"));
   }
-  if (is_valid_id(name)) return name;
-  return fail(
-      bad(template_id ? "templateId" : "environment", "a template's name is of a-z, 0-9 and '-'"));
+  auto parsed = image::parse_template_reference(name);
+  if (parsed) return name;
+  return fail(bad(template_id ? "templateId" : "environment", parsed.error().message()));
 }
 
 Result<uint32_t> read_seconds(JsonObjectReader& reader, std::string_view name, uint32_t fallback) {
@@ -205,6 +205,19 @@ Result<void> read_lifetimes(JsonObjectReader& reader, sandbox::Spec& spec) {
   ATOLL_ASSIGN(auto resume, reader.optional_bool("autoResume"));
   if (resume) spec.auto_resume = *resume;
   return {};
+}
+
+// Field by field; 0 is what nobody has said.
+Limits first_given(const Limits& request, const Limits& of_template, const Limits& usual) {
+  auto pick = [](auto first, auto second, auto third) {
+    return first != 0 ? first : (second != 0 ? second : third);
+  };
+  Limits limits;
+  limits.memory_bytes = pick(request.memory_bytes, of_template.memory_bytes, usual.memory_bytes);
+  limits.cpu_millis = pick(request.cpu_millis, of_template.cpu_millis, usual.cpu_millis);
+  limits.pids = pick(request.pids, of_template.pids, usual.pids);
+  limits.disk_bytes = pick(request.disk_bytes, of_template.disk_bytes, usual.disk_bytes);
+  return limits;
 }
 
 Result<void> read_profile(JsonObjectReader& reader, sandbox::Spec& spec) {
@@ -300,11 +313,13 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_ASSIGN(spec.template_name, read_template(reader, base));
   ATOLL_TRY(read_env(reader, spec));
   ATOLL_TRY(read_secrets(reader, spec));
-  ATOLL_TRY(read_resources(reader, spec.limits));
+  Limits given;
+  ATOLL_TRY(read_resources(reader, given));
   ATOLL_TRY(read_profile(reader, spec));
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
   ATOLL_TRY(read_lifetimes(reader, spec));
   ATOLL_ASSIGN(auto ephemeral, reader.optional_bool("ephemeral"));
+  ATOLL_ASSIGN(auto history, reader.optional_bool("history"));
   if (reader.has("metadata")) {
     ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
   }
@@ -320,8 +335,15 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_TRY(reader.optional_bool("webTerminalEnabled"));  // terminals are always there
   ATOLL_TRY(refuse_unbuilt(reader));
   ATOLL_TRY(reader.finish());
+  FoundTemplate found;
+  if (base == nullptr) {
+    ATOLL_ASSIGN(found, service.manager.backend().find_template(spec.template_name));
+  }
+  spec.limits = first_given(given, found.limits, spec.limits);
+  if (!found.user.empty()) spec.user = found.user;
   if (user) spec.user = *user;
   if (ephemeral) spec.ephemeral = *ephemeral;
+  if (history) spec.history = *history;
   spec.idempotency_key = key.value_or("");
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
   spec.from_pool = pool.value_or(true);

@@ -23,28 +23,14 @@ Task<Result<void>> health(Context& context, http::Request&, http::ResponseWriter
   co_return co_await writer.send_json(R"({"status":"ok"})");
 }
 
-Task<Result<void>> list_templates(Context& context, const char* key, http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(auto all, image::list_templates(context.service.settings.templates_dir));
-  json::array list;
-  for (const image::Template& item : all) {
-    list.push_back(
-        json::object{{"name", item.name}, {"createdAt", item.created_at}, {"digest", item.digest}});
-  }
-  co_return co_await writer.send_json(json::serialize(json::object{{key, std::move(list)}}));
-}
-
-Task<Result<void>> templates(Context& context, http::Request&, http::ResponseWriter& writer) {
-  return list_templates(context, "templates", writer);
-}
-
-// What the SDKs call a template.
-Task<Result<void>> environments(Context& context, http::Request&, http::ResponseWriter& writer) {
-  return list_templates(context, "environments", writer);
-}
-
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {
   json::object pool;
-  for (const auto& [name, size] : context.manager.pool().sizes()) pool[name] = size;
+  // By name: that there are versions is of no interest here.
+  std::map<std::string, size_t> ready;
+  for (const auto& [key, size] : context.manager.pool().sizes()) {
+    ready[key.substr(0, key.find('@'))] += size;
+  }
+  for (const auto& [name, size] : ready) pool[name] = size;
   json::array degraded;
   for (const std::string& item : context.manager.backend().degraded()) degraded.emplace_back(item);
   json::object object{{"version", context.service.settings.version},
@@ -99,8 +85,6 @@ Task<Result<void>> whoami(Context& context, http::Request&, http::ResponseWriter
 
 void add_system_routes(ControlRoutes& routes) {
   routes.add(Access::Open, "GET", "/health", health);
-  routes.add(Access::Read, "GET", "/v1/templates", templates);
-  routes.add(Access::Read, "GET", "/v1/environments", environments);
   routes.add(Access::Read, "GET", "/v1/system", system);
   routes.add(Access::Read, "GET", "/v1/system/criu-status", criu_status);
   routes.add(Access::Read, "GET", "/v1/shapes", shapes);

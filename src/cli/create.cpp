@@ -137,6 +137,8 @@ Command create_command() {
                              "who its commands run as (default: root, of the sandbox only)",
                              &request.user});
   command.options.push_back(metadata_flag(request.metadata));
+  command.options.push_back(
+      {"--history", "", "keep the state before every command, to undo it", &request.history});
   command.options.push_back({"--ephemeral", "",
                              "its files need not survive a crash; gone when it ends",
                              &request.ephemeral});

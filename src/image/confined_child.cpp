@@ -96,6 +96,7 @@ struct Start {
 
 void close_streams(int socket) {
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  if (null < 0) null = open("/null", O_RDWR | O_CLOEXEC);  // where the launcher has it
   if (null < 0) give_up(socket, Step::Streams);
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (dup2(null, stream) < 0) give_up(socket, Step::Streams);
@@ -240,7 +241,9 @@ ConfinedChild::~ConfinedChild() {
   [[maybe_unused]] Result<int> ignored = wait();
 }
 
-void ConfinedChild::kill() { ::kill(pid_, SIGKILL); }
+void ConfinedChild::kill() {
+  if (pid_ > 0) ::kill(pid_, SIGKILL);
+}
 
 Result<int> ConfinedChild::wait() {
   int status = 0;

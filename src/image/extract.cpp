@@ -14,7 +14,10 @@
 #include <string>
 #include <string_view>
 
+#include "image/child_report.h"
+#include "image/whiteouts.h"
 #include "os/id_map.h"
+#include "wire/codec.h"
 
 namespace atl::image {
 namespace {
@@ -76,8 +79,8 @@ bool is_wanted(std::string_view attribute) {
 
 class Extractor {
  public:
-  explicit Extractor(const ExtractLimits& limits)
-      : limits_(limits), reader_(archive_read_new()), writer_(archive_write_disk_new()) {}
+  explicit Extractor(const ExtractOptions& options)
+      : options_(options), reader_(archive_read_new()), writer_(archive_write_disk_new()) {}
 
   Result<ExtractReport> run(int input) {
     ATOLL_TRY(open(input));
@@ -95,7 +98,11 @@ class Extractor {
     if (archive_write_close(writer_.get()) != ARCHIVE_OK) {
       return fail(unwritable(writer_.get(), "directory attributes"));
     }
-    if (report_.entries == 0) return fail(ErrorCode::InvalidArgument, "the archive is empty");
+    // A layer may change nothing, a root filesystem is never empty.
+    if (report_.entries == 0 && options_.kind == LayerKind::Rootfs) {
+      return fail(ErrorCode::InvalidArgument, "the archive is empty");
+    }
+    ATOLL_ASSIGN(report_.opaque, whiteouts_.apply());
     return report_;
   }
 
@@ -103,11 +110,8 @@ class Extractor {
   Result<void> open(int input) {
     if (!reader_ || !writer_) return fail(ErrorCode::ResourceExhausted, "out of memory");
     archive* reader = reader_.get();
-    // Not "all": that would have libarchive run programs for the formats it does not know.
-    archive_read_support_filter_gzip(reader);
-    archive_read_support_filter_xz(reader);
-    archive_read_support_filter_zstd(reader);
     archive_read_support_format_tar(reader);
+    if (options_.kind == LayerKind::Diff) archive_read_support_format_empty(reader);
     archive_write_disk_set_options(
         writer_.get(), ARCHIVE_EXTRACT_OWNER | ARCHIVE_EXTRACT_PERM | ARCHIVE_EXTRACT_TIME);
     if (archive_read_open_fd(reader, input, kReadBlock) != ARCHIVE_OK) {
@@ -120,9 +124,13 @@ class Extractor {
     ATOLL_ASSIGN(path_, clean_path(archive_entry_pathname(entry)));
     archive_entry_copy_pathname(entry, path_.c_str());
     report_.entries++;
-    if (report_.entries > limits_.max_entries) {
+    if (report_.entries > options_.max_entries) {
       return fail(ErrorCode::TooLarge,
-                  fmt::format("the archive has more than {} entries", limits_.max_entries));
+                  fmt::format("the archive has more than {} entries", options_.max_entries));
+    }
+    if (options_.kind == LayerKind::Diff) {
+      ATOLL_ASSIGN(bool is_whiteout, whiteouts_.take(path_));
+      if (is_whiteout) return {};
     }
     if (is_skipped_kind(entry)) {
       report_.skipped_devices++;
@@ -172,12 +180,12 @@ class Extractor {
   // Counts what the entry says it will be, holes included: a sparse file is no way around a limit.
   Result<void> count_bytes(int64_t size) {
     uint64_t bytes = size > 0 ? static_cast<uint64_t>(size) : 0;
-    if (bytes <= limits_.max_bytes - report_.bytes) {
+    if (bytes <= options_.max_bytes - report_.bytes) {
       report_.bytes += bytes;
       return {};
     }
     return fail(ErrorCode::TooLarge, fmt::format("the archive unpacks to more than {} bytes, at {}",
-                                                 limits_.max_bytes, path_));
+                                                 options_.max_bytes, path_));
   }
 
   Result<void> copy_data() {
@@ -223,10 +231,11 @@ class Extractor {
     return report_.entries == 0 ? "at its beginning" : fmt::format("after {}", path_);
   }
 
-  ExtractLimits limits_;
+  ExtractOptions options_;
   std::unique_ptr<archive, FreeReader> reader_;
   std::unique_ptr<archive, FreeWriter> writer_;
   ExtractReport report_;
+  Whiteouts whiteouts_;
   std::string path_;
 };
 
@@ -237,8 +246,19 @@ void prepare_extraction() {
   setlocale(LC_CTYPE, "C.UTF-8");
 }
 
-Result<ExtractReport> extract_archive(int input, const ExtractLimits& limits) {
-  ATOLL_ASSIGN(ExtractReport report, Extractor(limits).run(input));
+void run_extraction(int socket, const void* argument) {
+  Result<ExtractReport> result =
+      extract_archive(socket, *static_cast<const ExtractOptions*>(argument));
+  if (!result) return send_failure(socket, result.error());
+  send_success(socket, wire::encode(*result));
+}
+
+Result<ExtractReport> decode_report(std::string_view payload) {
+  return wire::decode<ExtractReport>(payload);
+}
+
+Result<ExtractReport> extract_archive(int input, const ExtractOptions& options) {
+  ATOLL_ASSIGN(ExtractReport report, Extractor(options).run(input));
   // Take the padding too, or the sender would see a closed connection.
   static std::array<char, kReadBlock> rest;
   while (read(input, rest.data(), rest.size()) > 0) {

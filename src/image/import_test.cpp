@@ -285,21 +285,21 @@ TEST_F(ImportTest, RefusesAnArchiveCutShort) {
 }
 
 TEST_F(ImportTest, StopsAtTheByteLimit) {
-  options_.max_bytes = 1000;
+  options_.limits.max_bytes = 1000;
   expect_refused(import({file("a", std::string(600, 'a')), file("b", std::string(600, 'b'))}),
                  ErrorCode::TooLarge, "1000 bytes, at b");
   EXPECT_TRUE(import({file("a", std::string(1000, 'a'))}).has_value());
 }
 
 TEST_F(ImportTest, StopsAtTheEntryLimit) {
-  options_.max_entries = 100;
+  options_.limits.max_entries = 100;
   std::vector<Entry> entries;
   for (int i = 0; i < 101; i++) entries.push_back(file(std::to_string(i), ""));
   expect_refused(import(entries), ErrorCode::TooLarge, "more than 100 entries");
 }
 
 TEST_F(ImportTest, ABombStopsLongBeforeItIsWritten) {
-  options_.max_bytes = 1 << 20;
+  options_.limits.max_bytes = 1 << 20;
   ArchiveWriter(archive_, Compression::Zstd).add(file("zeros", std::string(256 << 20, '\0')));
   EXPECT_LT(std::filesystem::file_size(archive_), 1u << 20);
   expect_refused(import_archive(), ErrorCode::TooLarge, "at zeros");

@@ -2,50 +2,53 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include <algorithm>
 #include <array>
-#include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
-#include <string_view>
+#include <charconv>
 #include <utility>
 
 #include "base/random_id.h"
-#include "base/unique_fd.h"
+#include "image/template_file.h"
 #include "image/tree.h"
 
 namespace atl::image {
 namespace {
 
-namespace json = boost::json;
-
 constexpr std::string_view kSuffix = ".json";
-constexpr size_t kMaxManifestBytes = 64 * 1024;
+constexpr size_t kMaxFileBytes = size_t{8} << 20;
+constexpr size_t kMaxVersions = 256;
+constexpr const char* kHoldFile = ".layers-in-use";
 
-std::string now_rfc3339() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  tm utc{};
-  gmtime_r(&now.tv_sec, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
-                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+Error bad(std::string message) {
+  return Error(ErrorCode::InvalidArgument, std::move(message)).with_field("template");
 }
 
-Result<void> check_name(const std::string& name) {
+Result<void> check_name(std::string_view name) {
   if (is_valid_id(name)) return {};
-  return fail(Error(ErrorCode::InvalidArgument,
-                    "a template's name is 1 to 64 characters of a-z, 0-9 and '-', not starting "
-                    "with '-'")
-                  .with_field("template"));
+  return fail(
+      bad("a template's name is 1 to 64 characters of a-z, 0-9 and '-', not starting with "
+          "'-'"));
 }
 
-Error missing(const std::string& name) {
+bool is_tag(std::string_view tag) {
+  constexpr std::string_view kAllowed =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+  return !tag.empty() && tag.size() <= 64 && tag.find_first_not_of(kAllowed) == tag.npos;
+}
+
+Error missing(const std::string& reference, const std::string& name) {
+  std::string remedy = reference == name
+                           ? fmt::format(
+                                 "make one with 'atoll template import ROOTFS.tar.zst "
+                                 "--name {}' ('./dev setup' makes 'base')",
+                                 name)
+                           : "'atoll template ls --all' lists versions and tags";
   return Error(ErrorCode::TemplateMissing,
-               fmt::format("there is no template '{0}'; make one with 'atoll template import "
-                           "ROOTFS.tar.zst --name {0}' ('./dev setup' makes 'base')",
-                           name))
+               fmt::format("there is no template '{}'; {}", reference, remedy))
       .with_field("template");
 }
 
@@ -58,112 +61,217 @@ Result<std::string> read_small_file(int fd, const std::string& name) {
     if (size < 0) return fail_errno("read", name);
     if (size == 0) return content;
     content.append(buffer.data(), static_cast<size_t>(size));
-    if (content.size() > kMaxManifestBytes) {
+    if (content.size() > kMaxFileBytes) {
       return fail(ErrorCode::Internal, name + " is too large for a template's manifest");
     }
   }
 }
 
-Result<std::string> string_at(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  if (value == nullptr || !value->is_string()) {
-    return fail(ErrorCode::Internal, fmt::format("'{}' is missing or not a string", key));
-  }
-  return std::string(value->get_string().c_str(), value->get_string().size());
-}
-
-Result<std::vector<std::string>> layers_at(const json::object& object) {
-  const json::value* value = object.if_contains("layers");
-  if (value == nullptr || !value->is_array() || value->get_array().empty()) {
-    return fail(ErrorCode::Internal, "'layers' is missing or empty");
-  }
-  std::vector<std::string> layers;
-  for (const json::value& item : value->get_array()) {
-    // Layer ids become path components of a privileged process.
-    if (!item.is_string() || !is_valid_id(std::string_view(item.get_string()))) {
-      return fail(ErrorCode::Internal, "'layers' holds something that is not a layer id");
-    }
-    layers.emplace_back(std::string_view(item.get_string()));
-  }
-  return layers;
-}
-
-Result<Template> parse_manifest(const std::string& content) {
-  boost::system::error_code error;
-  json::value value = json::parse(content, error);
-  if (error || !value.is_object()) return fail(ErrorCode::Internal, "not a JSON object");
-  const json::object& object = value.get_object();
-  Template manifest;
-  ATOLL_ASSIGN(manifest.name, string_at(object, "name"));
-  ATOLL_ASSIGN(manifest.layers, layers_at(object));
-  ATOLL_ASSIGN(manifest.created_at, string_at(object, "createdAt"));
-  ATOLL_ASSIGN(manifest.digest, string_at(object, "digest"));
-  return manifest;
-}
-
-}  // namespace
-
-Result<void> save_template(const std::string& dir, const Template& manifest) {
-  ATOLL_TRY(check_name(manifest.name));
-  json::array layers(manifest.layers.begin(), manifest.layers.end());
-  json::object object{{"name", manifest.name},
-                      {"layers", std::move(layers)},
-                      {"createdAt", manifest.created_at},
-                      {"digest", manifest.digest}};
+// One change of the directory's files at a time, across processes.
+Result<UniqueFd> lock_templates(const std::string& dir) {
   ATOLL_ASSIGN(UniqueFd templates, open_or_create_directory(dir));
-  // The unprivileged server reads the manifests.
-  if (fchmod(templates.get(), 0755) != 0) return fail_errno("fchmod", dir);
-  return write_file_durably(templates.get(), manifest.name + std::string(kSuffix),
-                            json::serialize(object) + "\n");
-}
-
-Result<Template> load_template(const std::string& dir, const std::string& name) {
-  ATOLL_TRY(check_name(name));
-  std::string path = fmt::format("{}/{}{}", dir, name, kSuffix);
-  UniqueFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!file.valid() && errno == ENOENT) return fail(missing(name));
-  if (!file.valid()) return fail_errno("open", path);
-  ATOLL_ASSIGN(std::string content, read_small_file(file.get(), path));
-  Result<Template> manifest = parse_manifest(content);
-  if (!manifest) return fail(std::move(manifest).error().context("reading " + path));
-  if (manifest->name != name) {
-    return fail(ErrorCode::Internal, fmt::format("{} is about '{}'", path, manifest->name));
-  }
-  return manifest;
-}
-
-Result<std::vector<Template>> list_templates(const std::string& dir) {
-  std::vector<Template> templates;
-  UniqueFd fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() && errno == ENOENT) return templates;
-  if (!fd.valid()) return fail_errno("open", dir);
-  ATOLL_ASSIGN(std::vector<std::string> names, list_directory(fd.get()));
-  std::sort(names.begin(), names.end());
-  for (const std::string& file : names) {
-    if (!file.ends_with(kSuffix) || file.front() == '.') continue;
-    ATOLL_ASSIGN(Template manifest,
-                 load_template(dir, file.substr(0, file.size() - kSuffix.size())));
-    templates.push_back(std::move(manifest));
+  while (flock(templates.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return fail_errno("flock", dir);
   }
   return templates;
 }
 
-Result<TemplateImport> import_template(const std::string& data_dir, const std::string& name,
-                                       const std::string& archive_path) {
-  ATOLL_TRY(check_name(name));
-  TemplateImport result;
-  ImportOptions options{.archive_path = archive_path, .layers_dir = data_dir + "/layers"};
-  ATOLL_ASSIGN(result.layer, import_rootfs(options));
-  std::string templates_dir = data_dir + "/templates";
-  if (Result<Template> old = load_template(templates_dir, name);
-      old && old->layers == std::vector{result.layer.layer_id}) {
-    result.manifest = std::move(*old);
-    result.reused = true;
-    return result;
+Result<void> store_file(int templates, const TemplateFile& file) {
+  return write_file_durably(templates, file.name + std::string(kSuffix),
+                            encode_template_file(file));
+}
+
+Result<std::vector<TemplateFile>> load_all(const std::string& dir) {
+  std::vector<TemplateFile> files;
+  UniqueFd fd(open(dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() && errno == ENOENT) return files;
+  if (!fd.valid()) return fail_errno("open", dir);
+  ATOLL_ASSIGN(std::vector<std::string> names, list_directory(fd.get()));
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (!name.ends_with(kSuffix) || name.front() == '.') continue;
+    std::string stem = name.substr(0, name.size() - kSuffix.size());
+    ATOLL_TRY(check_name(stem));
+    Result<TemplateFile> file = load_template_file(dir, stem);
+    // Removed meanwhile.
+    if (!file && file.error().code() == ErrorCode::TemplateMissing) continue;
+    if (!file) return fail(std::move(file).error());
+    files.push_back(std::move(*file));
   }
-  result.manifest = {name, {result.layer.layer_id}, now_rfc3339(), result.layer.digest};
-  ATOLL_TRY(save_template(templates_dir, result.manifest));
-  return result;
+  return files;
+}
+
+Result<UniqueFd> open_hold(const std::string& dir) {
+  ATOLL_ASSIGN(UniqueFd templates, open_or_create_directory(dir));
+  UniqueFd hold(
+      openat(templates.get(), kHoldFile, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!hold.valid()) return fail_errno("openat", kHoldFile);
+  return hold;
+}
+
+}  // namespace
+
+Result<TemplateFile> load_template_file(const std::string& dir, const std::string& name) {
+  std::string path = fmt::format("{}/{}{}", dir, name, kSuffix);
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd.valid() && errno == ENOENT) return fail(missing(name, name));
+  if (!fd.valid()) return fail_errno("open", path);
+  ATOLL_ASSIGN(std::string content, read_small_file(fd.get(), path));
+  Result<TemplateFile> file = parse_template_file(content);
+  if (!file) return fail(std::move(file).error().context("reading " + path));
+  if (file->name != name) {
+    return fail(ErrorCode::Internal, fmt::format("{} is about '{}'", path, file->name));
+  }
+  return file;
+}
+
+Result<const Template*> select_version(const TemplateFile& file, const TemplateReference& wanted) {
+  if (!wanted.version && wanted.tag.empty()) return &file.versions.back();
+  uint32_t number = wanted.version.value_or(0);
+  std::string text = fmt::format("{}@{}", wanted.name, number);
+  if (!wanted.tag.empty()) {
+    text = fmt::format("{}:{}", wanted.name, wanted.tag);
+    auto tagged = file.tags.find(wanted.tag);
+    if (tagged == file.tags.end()) return fail(missing(text, wanted.name));
+    number = tagged->second;
+  }
+  const Template* found = file.version(number);
+  if (found == nullptr) return fail(missing(text, wanted.name));
+  return found;
+}
+
+std::string now_rfc3339() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm utc{};
+  gmtime_r(&now.tv_sec, &utc);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec);
+}
+
+Result<TemplateReference> parse_template_reference(std::string_view text) {
+  TemplateReference reference;
+  size_t mark = text.find_first_of("@:");
+  reference.name = text.substr(0, mark);
+  ATOLL_TRY(check_name(reference.name));
+  if (mark == text.npos) return reference;
+  std::string_view rest = text.substr(mark + 1);
+  if (text[mark] == ':') {
+    if (!is_tag(rest)) return fail(bad("a tag is 1 to 64 letters, digits, '.', '_' and '-'"));
+    reference.tag = rest;
+    return reference;
+  }
+  uint32_t number = 0;
+  auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+  if (error != std::errc() || end != rest.data() + rest.size() || number == 0) {
+    return fail(bad("a template's version is a number: NAME@2"));
+  }
+  reference.version = number;
+  return reference;
+}
+
+Result<uint32_t> save_template(const std::string& dir, const Template& manifest) {
+  ATOLL_TRY(check_name(manifest.name));
+  ATOLL_ASSIGN(UniqueFd templates, lock_templates(dir));
+  // The unprivileged server reads the manifests. It may be the one who writes, in a directory that
+  // was made for it.
+  struct stat info {};
+  if (fstat(templates.get(), &info) != 0) return fail_errno("fstat", dir);
+  if ((info.st_mode & 0005) != 0005 && fchmod(templates.get(), info.st_mode | 0755) != 0) {
+    return fail_errno("fchmod", dir);
+  }
+  Result<TemplateFile> file = load_template_file(dir, manifest.name);
+  if (!file && file.error().code() != ErrorCode::TemplateMissing) {
+    return fail(std::move(file).error());
+  }
+  if (!file) file = TemplateFile{.name = manifest.name, .versions = {}, .tags = {}};
+  if (file->versions.size() >= kMaxVersions) {
+    return fail(ErrorCode::ResourceExhausted,
+                fmt::format("'{}' has {} versions; remove some with 'atoll template rm {}@VERSION'",
+                            manifest.name, kMaxVersions, manifest.name));
+  }
+  Template added = manifest;
+  added.version = file->versions.empty() ? 1 : file->versions.back().version + 1;
+  file->versions.push_back(added);
+  ATOLL_TRY(store_file(templates.get(), *file));
+  return added.version;
+}
+
+Result<Template> load_template(const std::string& dir, const std::string& reference) {
+  ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
+  return *found;
+}
+
+Result<std::vector<Template>> list_templates(const std::string& dir) {
+  ATOLL_ASSIGN(std::vector<TemplateFile> files, load_all(dir));
+  std::vector<Template> newest;
+  for (TemplateFile& file : files) newest.push_back(std::move(file.versions.back()));
+  return newest;
+}
+
+Result<std::vector<Template>> list_template_versions(const std::string& dir) {
+  ATOLL_ASSIGN(std::vector<TemplateFile> files, load_all(dir));
+  std::vector<Template> all;
+  for (TemplateFile& file : files) {
+    for (auto it = file.versions.rbegin(); it != file.versions.rend(); ++it) {
+      all.push_back(std::move(*it));
+    }
+  }
+  return all;
+}
+
+Result<void> tag_template(const std::string& dir, const std::string& reference,
+                          const std::string& tag) {
+  if (!is_tag(tag)) return fail(bad("a tag is 1 to 64 letters, digits, '.', '_' and '-'"));
+  ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
+  ATOLL_ASSIGN(UniqueFd templates, lock_templates(dir));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
+  file.tags[tag] = found->version;
+  return store_file(templates.get(), file);
+}
+
+Result<std::vector<Template>> select_templates(const std::string& dir,
+                                               const std::string& reference) {
+  ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  if (!wanted.version && wanted.tag.empty()) return std::move(file.versions);
+  ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
+  return std::vector<Template>{*found};
+}
+
+Result<void> remove_template(const std::string& dir, const std::string& reference) {
+  ATOLL_ASSIGN(TemplateReference wanted, parse_template_reference(reference));
+  ATOLL_ASSIGN(UniqueFd templates, lock_templates(dir));
+  ATOLL_ASSIGN(TemplateFile file, load_template_file(dir, wanted.name));
+  if (wanted.version || !wanted.tag.empty()) {
+    ATOLL_ASSIGN(const Template* found, select_version(file, wanted));
+    uint32_t number = found->version;
+    std::erase_if(file.versions, [&](const Template& item) { return item.version == number; });
+    std::erase_if(file.tags, [&](const auto& item) { return item.second == number; });
+    if (!file.versions.empty()) return store_file(templates.get(), file);
+  }
+  std::string name = wanted.name + std::string(kSuffix);
+  if (unlinkat(templates.get(), name.c_str(), 0) != 0) return fail_errno("unlinkat", name);
+  if (fsync(templates.get()) != 0) return fail_errno("fsync", dir);
+  return {};
+}
+
+Result<UniqueFd> hold_layers(const std::string& dir) {
+  ATOLL_ASSIGN(UniqueFd hold, open_hold(dir));
+  while (flock(hold.get(), LOCK_SH) != 0) {
+    if (errno != EINTR) return fail_errno("flock", kHoldFile);
+  }
+  return hold;
+}
+
+Result<std::optional<UniqueFd>> hold_layers_alone(const std::string& dir) {
+  ATOLL_ASSIGN(UniqueFd hold, open_hold(dir));
+  if (flock(hold.get(), LOCK_EX | LOCK_NB) == 0) return hold;
+  if (errno == EWOULDBLOCK) return std::nullopt;
+  return fail_errno("flock", kHoldFile);
 }
 
 }  // namespace atl::image

@@ -1,4 +1,4 @@
-#include "image/template.h"
+#include "image/template_import.h"
 
 #include <gmock/gmock.h>
 
@@ -24,12 +24,12 @@ TEST_F(TemplateTest, WhatIsSavedIsLoaded) {
   EXPECT_EQ(loaded->created_at, "2026-01-02T03:04:05Z");
   EXPECT_EQ(loaded->digest, "sha256:ab");
   EXPECT_EQ(read_file(dir_ + "/base.json"),
-            R"({"name":"base","layers":["one","two"],"createdAt":"2026-01-02T03:04:05Z",)"
-            R"("digest":"sha256:ab"})"
+            R"({"name":"base","version":1,"layers":["one","two"],)"
+            R"("createdAt":"2026-01-02T03:04:05Z","digest":"sha256:ab","bytes":0})"
             "\n");
 }
 
-TEST_F(TemplateTest, SavingAgainReplacesAndLeavesNothingElse) {
+TEST_F(TemplateTest, SavingAgainMakesANewVersionAndLeavesNoOtherFile) {
   ASSERT_TRUE(save_template(dir_, {"base", {"one"}, "", ""}));
   ASSERT_TRUE(save_template(dir_, {"base", {"two"}, "", ""}));
   EXPECT_EQ(load_template(dir_, "base")->layers.front(), "two");
@@ -87,7 +87,8 @@ TEST_F(TemplateTest, ImportingTwiceReusesBothLayerAndManifest) {
   ASSERT_TRUE(second) << second.error().message();
   EXPECT_TRUE(second->reused);
   EXPECT_EQ(second->manifest.layers, first->manifest.layers);
-  EXPECT_EQ(second->manifest.digest, first->layer.digest);
+  EXPECT_EQ(second->manifest.digest, first->manifest.digest);
+  EXPECT_EQ(second->manifest.version, 1u);
   Result<TemplateImport> other = import_template(temp_ / "data", "base", temp_ / "b.tar");
   ASSERT_TRUE(other) << other.error().message();
   EXPECT_FALSE(other->reused);

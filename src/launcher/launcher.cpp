@@ -157,10 +157,16 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_restore(header.id, payload);
       case wire::LauncherType::DropRequest:
         return on_drop(header.id, payload);
+      case wire::LauncherType::DiffRequest:
+        return on_diff(header.id, payload);
       case wire::LauncherType::ReserveRequest:
         return on_reserve(header.id, payload);
       case wire::LauncherType::UsageRequest:
         return on_usage(header.id, payload);
+      case wire::LauncherType::ImportRequest:
+        return on_import(header.id, payload);
+      case wire::LauncherType::CollectRequest:
+        return on_collect(header.id, payload);
       case wire::LauncherType::StatusRequest:
         return on_status(header.id);
       case wire::LauncherType::ShutdownRequest:

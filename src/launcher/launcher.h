@@ -14,6 +14,7 @@
 #include "launcher/builder.h"
 #include "launcher/chore.h"
 #include "launcher/config.h"
+#include "launcher/importer.h"
 #include "launcher/slot.h"
 #include "launcher/trash.h"
 #include "os/cgroup_tree.h"
@@ -51,6 +52,9 @@ class Launcher {
   Result<void> on_reserve(uint32_t id, std::string_view payload);
   Result<void> on_usage(uint32_t id, std::string_view payload);
   Result<void> on_status(uint32_t id);
+  Result<void> on_import(uint32_t id, std::string_view payload);
+  void import_advanced(int fd);
+  Result<void> on_collect(uint32_t id, std::string_view payload);
   void on_shutdown(uint32_t id);
 
   // States.
@@ -58,6 +62,8 @@ class Launcher {
   Result<void> on_copy(uint32_t id, std::string_view payload);
   Result<void> on_restore(uint32_t id, std::string_view payload);
   Result<void> on_drop(uint32_t id, std::string_view payload);
+  Result<void> on_diff(uint32_t id, std::string_view payload);
+  Result<UniqueFd> open_layer(const std::string& layer) const;
   struct StateWork {
     uint32_t id;       // of the request
     std::string slot;  // frozen meanwhile; empty: none
@@ -111,6 +117,7 @@ class Launcher {
   std::map<int, std::function<void()>> handlers_;
   std::map<std::string, Slot> slots_;
   std::map<int, Builder> builders_;
+  std::map<int, Importer> importers_;
   std::deque<std::string> ready_;
   std::deque<PendingBuild> pending_;
   std::deque<StateWork> waiting_work_;

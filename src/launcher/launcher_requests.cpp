@@ -84,6 +84,37 @@ Result<void> Launcher::on_usage(uint32_t id, std::string_view payload) {
   return {};
 }
 
+Result<void> Launcher::on_import(uint32_t id, std::string_view payload) {
+  constexpr size_t kMaxImports = 4;
+  ATOLL_ASSIGN(auto request, wire::decode<wire::ImportRequest>(payload));
+  ATOLL_TRY(check_id(request.staging));
+  if (importers_.size() >= kMaxImports) {
+    return fail(ErrorCode::ResourceExhausted, "other imports are under way; try again later");
+  }
+  ATOLL_ASSIGN(Importer importer,
+               Importer::start(id, std::move(request), {config_.server_uid, config_.server_gid}));
+  int fd = importer.fd();
+  importers_.emplace(fd, std::move(importer));
+  watch(fd, [this, fd] { import_advanced(fd); });
+  return {};
+}
+
+// What it says is for the server; its last word ends it.
+void Launcher::import_advanced(int fd) {
+  auto it = importers_.find(fd);
+  auto frame = it->second.next_frame();
+  uint16_t type = 0;
+  if (frame && frame->size() >= wire::kHeaderBytes) {
+    type = wire::parse_header(frame->data()).type;
+    send_bytes(*frame);
+  } else {
+    send_error(it->second.request_id(), Error(ErrorCode::Internal, "the importer has died"));
+  }
+  if (type == static_cast<uint16_t>(wire::LauncherType::ImportProgress)) return;
+  unwatch(fd);
+  importers_.erase(it);
+}
+
 Result<void> Launcher::on_status(uint32_t id) {
   wire::Status status;
   for (const auto& [name, slot] : slots_) {

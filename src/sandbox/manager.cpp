@@ -103,28 +103,32 @@ Result<void> Manager::check(const Caller& caller, const Spec& spec) const {
   return auth::check(caller.quota, index_.used(caller.owner.key_id), demand(spec.limits));
 }
 
-Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner,
-                                       const Spec& spec) const {
+Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner, const Spec& spec,
+                                       const FoundTemplate& found) const {
   CreateInput input;
-  input.template_key = spec.template_name;
+  input.template_key = found.key;
+  input.workdir = found.workdir;
   input.session_key = id;
   input.env = spec.env;
   input.limits = spec.limits;
   input.profile = spec.profile;
   input.default_user = spec.user;
   input.ephemeral = spec.ephemeral;
-  if (spec.secrets.empty() && !spec.all_secrets) return input;
-  if (!secrets_) return fail(ErrorCode::Internal, "this server keeps no secrets");
-  ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
-  // A variable given for this sandbox alone wins over the tenant's secret of that name.
-  input.env.insert(values.begin(), values.end());
+  if (!spec.secrets.empty() || spec.all_secrets) {
+    if (!secrets_) return fail(ErrorCode::Internal, "this server keeps no secrets");
+    ATOLL_ASSIGN(auto values, secrets_(owner.tenant, spec));
+    // A variable given for this sandbox alone wins over the tenant's secret of that name.
+    input.env.insert(values.begin(), values.end());
+  }
+  // And both win over the template's.
+  input.env.insert(found.env.begin(), found.env.end());
   return input;
 }
 
 // With all that it was made with: its agent may not have been told yet.
 CreateInput Manager::input_to_reattach(const Record& record) const {
   CreateInput input;
-  auto whole = input_for(record.id, record.owner, record.spec);
+  auto whole = input_for(record.id, record.owner, record.spec, template_of(record));
   if (whole) input = std::move(*whole);
   input.keep_settings = !whole;  // a secret of its environment has been deleted since
   input.session_key = record.id;
@@ -159,6 +163,8 @@ Task<Result<SandboxPtr>> Manager::create(Caller caller, Spec spec, std::optional
 Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec, std::optional<Origin> origin) {
   int64_t begin = os::monotonic_us();
   ATOLL_CO_TRY(check(caller, spec));
+  ATOLL_CO_ASSIGN(FoundTemplate found, template_for(spec, origin));
+  std::string template_key = found.key;
   std::string tenant = caller.owner.tenant, name = spec.name;
   if (!name.empty() && !index_.reserve_name(tenant, name)) {
     co_return fail(Error(ErrorCode::Conflict, "the name '" + name +
@@ -168,39 +174,42 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec, std::optional<
   }
   bool kept = false;
   under_way_++;
+  template_under_way_[template_key]++;
   ScopeExit release([&] {
     under_way_--;
+    if (--template_under_way_[template_key] == 0) template_under_way_.erase(template_key);
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });
-  std::string template_name = spec.template_name;
   bool poolable = spec.from_pool && !origin;
   std::shared_ptr<SandboxHandle> handle;
-  if (poolable) handle = pool_->take(template_name);
+  if (poolable) handle = pool_->take(template_key);
   bool taken = handle != nullptr;
-  auto built = taken ? co_await claim(std::move(handle), std::move(caller.owner), std::move(spec))
-                     : co_await build_cold(std::move(caller.owner), std::move(spec), origin);
+  Order order{std::move(caller.owner), std::move(spec), std::move(found)};
+  auto built = taken ? co_await claim(std::move(handle), std::move(order))
+                     : co_await build_cold(std::move(order), origin);
   if (!built) {
-    if (taken) pool_->refill(template_name);
+    if (taken) pool_->refill(template_key);
     co_return built;
   }
   SandboxPtr sandbox = std::move(*built);
   index_.add(sandbox);
   kept = true;
   // The template exists and somebody wants it: the next one should be there already.
-  if (poolable) pool_->refill(template_name);
+  if (poolable) pool_->refill(template_key);
   sandbox->create_us = os::monotonic_us() - begin;
   if (sandbox->record.status == Status::Provisioning) start_provisioning(sandbox);
   co_return sandbox;
 }
 
-SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
+SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Order order,
                              Source source) const {
   Record record;
   record.id = handle->session().id();
-  record.owner = std::move(owner);
+  record.owner = std::move(order.owner);
   record.generation = random_id("", 16);
-  record.status = spec.git.url.empty() ? Status::Running : Status::Provisioning;
-  record.spec = std::move(spec);
+  record.status = order.spec.git.url.empty() ? Status::Running : Status::Provisioning;
+  record.spec = std::move(order.spec);
+  record.template_key = std::move(order.found.key);
   record.backend_state = handle->capture_state().metadata;
   record.created_at_ms = record.started_at_ms = wall_clock_ms();
   record.since = BootTime::now();
@@ -212,15 +221,14 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Owner owner,
 }
 
 // The row is written while the agent is told whose it is now.
-Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Owner owner,
-                                        Spec spec) {
-  bool other_limits = spec.limits != pool_->limits();
-  auto input = input_for(handle->session().id(), owner, spec);
+Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Order order) {
+  bool other_limits = order.spec.limits != pool_->limits();
+  auto input = input_for(handle->session().id(), order.owner, order.spec, order.found);
   if (!input) {
     (void)co_await handle->destroy();
     co_return fail(std::move(input).error());
   }
-  SandboxPtr sandbox = describe(handle, std::move(owner), std::move(spec), Source::Pool);
+  SandboxPtr sandbox = describe(handle, std::move(order), Source::Pool);
   auto saved = save_meanwhile(sandbox);
   Result<void> configured;
   if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
@@ -228,9 +236,9 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
-Task<Result<SandboxPtr>> Manager::build_cold(Owner owner, Spec spec, std::optional<Origin> origin) {
+Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> origin) {
   std::string id = random_id("sandbox-");
-  ATOLL_CO_ASSIGN(CreateInput input, input_for(id, owner, spec));
+  ATOLL_CO_ASSIGN(CreateInput input, input_for(id, order.owner, order.spec, order.found));
   if (origin) {
     ATOLL_CO_TRY(co_await copy_files(*origin, id));
     input.existing = true;
@@ -242,7 +250,7 @@ Task<Result<SandboxPtr>> Manager::build_cold(Owner owner, Spec spec, std::option
     if (origin) (void)co_await backend_.discard(id);
     co_return fail(std::move(handle).error());
   }
-  SandboxPtr sandbox = describe(*handle, std::move(owner), std::move(spec), Source::Cold);
+  SandboxPtr sandbox = describe(*handle, std::move(order), Source::Cold);
   if (origin) sandbox->record.snapshot = origin->snapshot;
   auto saved = save_meanwhile(sandbox);
   Result<void> ready = co_await (*handle)->ready();

@@ -40,13 +40,15 @@ struct Origin {
   std::string state;
   std::string sandbox;   // where there is no state
   std::string snapshot;  // what the new one stands on
+  std::string template_key;
   std::map<std::string, std::string> backend_state;
 };
 
 struct SnapshotInput {
   std::string message;
   std::vector<std::string> tags;
-  uint32_t keep_s = 0;  // 0: until it is removed
+  uint32_t keep_s = 0;     // 0: until it is removed
+  bool automatic = false;  // for the history
 };
 
 // What remains of a deleted sandbox for a day.
@@ -75,7 +77,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   void set_secret_source(SecretSource source) { secrets_ = std::move(source); }
   // Finds again what an earlier server left, and clears away what nobody was promised.
   Task<Result<void>> start();
-  void warm_pool() { pool_->warm("base"); }
+  void warm_pool();
   // Empties the pool; with `end_all` also stops every sandbox.
   Task<void> shut_down(bool end_all);
 
@@ -94,6 +96,14 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
   Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
                                              std::vector<Spec> specs);
+  // From a snapshot to another, or to what the sandbox is now.
+  Task<Result<Difference>> diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
+                                bool with_texts);
+  // With a history, the state before a command is kept; undo returns to the last of them, and again
+  // to the one before.
+  Task<Result<void>> before_command(SandboxPtr sandbox, std::string command);
+  Task<Result<SnapshotPtr>> undo(SandboxPtr sandbox);
+  std::vector<SnapshotPtr> history(const Sandbox& sandbox) const;  // oldest first
   Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
   const SnapshotIndex& snapshots() const { return snapshots_; }
 
@@ -114,6 +124,12 @@ class Manager : public std::enable_shared_from_this<Manager> {
   EventLog& events() { return events_; }
   const Index& index() const { return index_; }
 
+  // How many sandboxes and snapshots are of this version of a template, or are about to be.
+  size_t users_of_template(const std::string& key) const;
+  // The template is gone: so are blank sandboxes of it, and layers that nobody else needs.
+  Task<Result<void>> template_removed(std::string key);
+  Task<Result<void>> collect_templates();
+
   SandboxBackend& backend() { return backend_; }
   store::Store& store() { return store_; }
   const Pool& pool() const { return *pool_; }
@@ -122,20 +138,30 @@ class Manager : public std::enable_shared_from_this<Manager> {
  private:
   Result<void> check(const Caller& caller, const Spec& spec) const;
   Task<Result<SandboxPtr>> build(Caller caller, Spec spec, std::optional<Origin> origin);
-  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec);
-  Task<Result<SandboxPtr>> build_cold(Owner owner, Spec spec, std::optional<Origin> origin);
+  // A sandbox to be, with what its template gives it.
+  struct Order {
+    Owner owner;
+    Spec spec;
+    FoundTemplate found;
+  };
+  Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Order order);
+  Task<Result<SandboxPtr>> build_cold(Order order, std::optional<Origin> origin);
+  Result<FoundTemplate> template_for(const Spec& spec, const std::optional<Origin>& origin);
+  FoundTemplate template_of(const Record& record) const;
+  void follow_template(const std::string& name, const FoundTemplate& found);
   Task<std::vector<Result<SandboxPtr>>> create_all(Caller caller, std::vector<Spec> specs,
                                                    Origin origin);
   Task<Result<void>> copy_files(const Origin& origin, const std::string& id);
   Task<Result<void>> renew_identity(SandboxSession& session);
   Result<void> load_snapshots();
   Task<void> remove_expired_snapshots();
+  Task<void> remove_points(std::vector<SnapshotPtr> points);
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);
-  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Owner owner, Spec spec,
-                      Source source) const;
-  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec) const;
+  SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Order order, Source source) const;
+  Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec,
+                                const FoundTemplate& found) const;
   CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
@@ -173,6 +199,8 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Index index_;
   SnapshotIndex snapshots_;
   std::map<std::string, Tombstone> tombstones_;
+  std::map<std::string, FoundTemplate> followed_;     // what names of templates stood for last
+  std::map<std::string, size_t> template_under_way_;  // sandboxes that are not in the index yet
   using Turn = std::shared_ptr<async::OneShot<bool>>;
   std::map<std::pair<std::string, std::string>, std::vector<Turn>> keys_under_way_;
   size_t under_way_ = 0;  // creations that are not in the index yet

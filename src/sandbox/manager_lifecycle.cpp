@@ -124,6 +124,7 @@ Task<void> Manager::clear_away(SandboxPtr sandbox) {
   store::Write booked;
   booked.put_documents.push_back(ledger_.add(sandbox->record));
   (void)co_await write(std::move(booked));
+  co_await remove_points(history(*sandbox));
   auto handle = std::exchange(sandbox->handle, nullptr);
   Result<void> gone = handle != nullptr ? co_await handle->destroy()
                                         : co_await backend_.discard(sandbox->record.id);
@@ -163,7 +164,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   if (paused) {
     ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
   } else {
-    ATOLL_CO_ASSIGN(CreateInput input, input_for(record.id, record.owner, record.spec));
+    ATOLL_CO_ASSIGN(CreateInput input,
+                    input_for(record.id, record.owner, record.spec, template_of(record)));
     input.existing = true;
     input.existing_metadata = record.backend_state;
     ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(input)));

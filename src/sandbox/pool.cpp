@@ -38,9 +38,12 @@ Pool::Pool(asio::any_io_executor executor, SandboxBackend& backend, PoolOptions 
 void Pool::warm(const std::string& template_name) {
   if (options_.target == 0 || draining_) return;
   Shelf& shelf = shelves_[template_name];
+  if (shelf.retired) return;
   if (shelf.target == 0) shelf.target = options_.target;
   auto self = shared_from_this();
-  auto build = [self, template_name]() -> Task<void> { return self->add_one(template_name); };
+  auto build = [self, template_name, generation = shelf.generation]() -> Task<void> {
+    return self->add_one(template_name, generation);
+  };
   while (shelf.under_way < kBuildsAtOnce && shelf.failures <= kFailuresInARow &&
          shelf.ready.size() + shelf.under_way < shelf.target) {
     shelf.under_way++;
@@ -52,6 +55,7 @@ std::shared_ptr<SandboxHandle> Pool::take(const std::string& template_name) {
   auto it = shelves_.find(template_name);
   if (it == shelves_.end()) return nullptr;
   Shelf& shelf = it->second;
+  shelf.retired = false;  // somebody asks for it again
   shelf.failures = 0;
   std::shared_ptr<SandboxHandle> handle;
   if (!shelf.ready.empty()) {
@@ -87,6 +91,7 @@ Task<void> Pool::shrink() {
 
 // One after another and not all at once, so that nobody's command waits for it.
 Task<void> Pool::shed(Shelf& shelf) {
+  if (shelf.target <= options_.target) co_return;
   auto surplus = std::min<size_t>(shelf.untouched, shelf.target - options_.target);
   shelf.target -= static_cast<uint32_t>((surplus + 1) / 2);
   while (!draining_ && shelf.ready.size() > shelf.target) {
@@ -126,12 +131,13 @@ Task<Result<std::shared_ptr<SandboxHandle>>> Pool::build(const std::string& temp
   co_return fail(std::move(ready).error());
 }
 
-Task<void> Pool::add_one(std::string template_name) {
+Task<void> Pool::add_one(std::string template_name, int generation) {
   auto handle = co_await build(template_name);
-  if (handle && draining_) (void)co_await (*handle)->destroy();
   Shelf& shelf = shelves_[template_name];
+  bool unwanted = draining_ || shelf.generation != generation;
+  if (handle && unwanted) (void)co_await (*handle)->destroy();
   shelf.under_way--;
-  if (draining_) co_return;
+  if (unwanted) co_return;
   if (handle) {
     shelf.ready.push_back(std::move(*handle));
     shelf.trouble.reset();
@@ -167,9 +173,36 @@ std::optional<Error> Pool::trouble(const std::string& template_name) const {
   return shelf->second.trouble;
 }
 
+// The shelf stays: coroutines under way refer to it.
+void Pool::retire(const std::string& template_name) {
+  auto it = shelves_.find(template_name);
+  if (it == shelves_.end()) return;
+  Shelf& shelf = it->second;
+  shelf.generation++;
+  shelf.retired = true;
+  shelf.refill_due = false;
+  shelf.target = 0;
+  shelf.untouched = 0;
+  auto self = shared_from_this();
+  asio::co_spawn(
+      executor_,
+      [self, handles = std::exchange(shelf.ready, {})]() -> Task<void> {
+        return self->destroy(handles);
+      },
+      asio::detached);
+}
+
+Task<void> Pool::destroy(std::deque<std::shared_ptr<SandboxHandle>> handles) {
+  retiring_++;
+  for (const auto& handle : handles) (void)co_await handle->destroy();
+  retiring_--;
+}
+
 std::map<std::string, size_t> Pool::sizes() const {
   std::map<std::string, size_t> sizes;
-  for (const auto& [name, shelf] : shelves_) sizes[name] = shelf.ready.size();
+  for (const auto& [name, shelf] : shelves_) {
+    if (!shelf.retired) sizes[name] = shelf.ready.size();
+  }
   return sizes;
 }
 
@@ -177,7 +210,7 @@ std::map<std::string, size_t> Pool::sizes() const {
 Task<void> Pool::refills_ended() {
   asio::steady_timer pause(executor_);
   for (int round = 0; round < kDrainRounds; round++) {
-    bool busy = false;
+    bool busy = retiring_ != 0;
     for (const auto& [name, shelf] : shelves_) busy |= shelf.under_way != 0;
     if (!busy) co_return;
     pause.expires_after(kQuiet);

@@ -38,6 +38,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   // Fills the shelf; at once where it runs low, else when the present rush is over.
   void refill(const std::string& template_name);
   void warm(const std::string& template_name);
+  // Nobody will ask for this template again: its blank ones go.
+  void retire(const std::string& template_name);
   // A blank one died; it is of no use any more.
   void forget(const std::string& session_key);
   bool contains(const std::string& session_key) const;
@@ -57,9 +59,12 @@ class Pool : public std::enable_shared_from_this<Pool> {
     bool refill_due = false;
     int failures = 0;
     std::optional<Error> trouble;  // of the last attempt
+    int generation = 0;  // counts how often it was retired
+    bool retired = false;
   };
   void grow(Shelf& shelf);
-  Task<void> add_one(std::string template_name);
+  Task<void> add_one(std::string template_name, int generation);
+  Task<void> destroy(std::deque<std::shared_ptr<SandboxHandle>> handles);
   Task<Result<std::shared_ptr<SandboxHandle>>> build(const std::string& template_name);
   Task<void> shrink();
   Task<void> shed(Shelf& shelf);
@@ -71,6 +76,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
   boost::asio::steady_timer quiet_;
   std::map<std::string, Shelf> shelves_;
   Sleep sleep_;
+  size_t retiring_ = 0;
   bool shrinking_ = false;
   bool draining_ = false;
 };

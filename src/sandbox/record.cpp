@@ -95,7 +95,11 @@ GitSource git_from(const json::object& object) {
 
 // Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
-  if (object.contains("snapshot")) record.snapshot = text(object, "snapshot");
+  if (object.contains("snapshot")) {
+    record.snapshot = text(object, "snapshot");
+    record.untouched = object.at("untouched").as_bool();
+    record.spec.history = object.at("history").as_bool();
+  }
   if (!object.contains("tenant")) return;
   record.owner = {.tenant = text(object, "tenant"), .key_id = text(object, "keyId")};
   record.generation = text(object, "generation");
@@ -124,6 +128,7 @@ std::string encode_record(const Record& record) {
       {"generation", record.generation},
       {"name", spec.name},
       {"template", spec.template_name},
+      {"templateKey", record.template_key},
       {"env", to_object(spec.env)},
       {"memoryBytes", spec.limits.memory_bytes},
       {"cpuMillis", spec.limits.cpu_millis},
@@ -146,6 +151,8 @@ std::string encode_record(const Record& record) {
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
       {"snapshot", record.snapshot},
+      {"untouched", record.untouched},
+      {"history", spec.history},
       {"createdAtMs", record.created_at_ms},
       {"startedAtMs", record.started_at_ms},
       {"endedAtMs", record.ended_at_ms},
@@ -185,6 +192,9 @@ Result<Record> decode_record(std::string_view bytes) {
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
     record.started_at_ms = number<int64_t>(object, "startedAtMs");
     decode_later_fields(object, record);
+    if (object.contains("templateKey")) {
+      record.template_key = text(object, "templateKey");
+    }
     return record;
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("damaged sandbox record: ") + error.what());

@@ -200,6 +200,10 @@ class ServerProcess {
     ATOLL_CO_TRY(co_await manager_->start());
     ATOLL_CO_TRY(listen());
     manager_->warm_pool();
+    if (auto collected = co_await manager_->collect_templates(); !collected) {
+      log(LogLevel::Warning, "cannot discard unused layers",
+          {{"error", collected.error().message()}});
+    }
     log(LogLevel::Info, "serving",
         {{"socket", config_.run_dir + "/atoll.sock"},
          {"url", prepared_.base_url},

@@ -36,6 +36,7 @@ Result<void> make_dirs(const config::Config& config, const Account& account) {
   ATOLL_TRY(make_dir(data, 0750, 0, account.gid));
   ATOLL_TRY(make_dir(data + "/layers", 0711, 0, 0));
   ATOLL_TRY(make_dir(data + "/templates", 0775, 0, account.gid));
+  ATOLL_TRY(make_dir(data + "/incoming", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(data + "/state", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(data + "/audit", 0700, account.uid, account.gid));
   ATOLL_TRY(make_dir(run, 0755, 0, 0));

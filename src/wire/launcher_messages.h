@@ -29,10 +29,16 @@ enum class LauncherType : uint16_t {
   Kept,
   RestoreRequest,  // a stopped sandbox's files become those of a state
   DropRequest,     // a state is not needed any more
+  DiffRequest,     // what changed between two states
+  Difference,
   UsageRequest,
   Usage,
   Ended,  // unasked: a sandbox's PID 1 is gone
   ShutdownRequest,
+  ImportRequest,  // what the server has fetched becomes layers
+  ImportProgress,
+  Imported,
+  CollectRequest,  // layers that nobody needs go
 };
 
 struct LauncherFailure {
@@ -154,6 +160,33 @@ struct DropRequest {
   void visit(auto& v) { v(state); }
 };
 
+struct DiffRequest {
+  static constexpr LauncherType kType = LauncherType::DiffRequest;
+  std::string before;               // a state
+  std::string after;                // a state, or:
+  std::string sandbox;              // as it is now
+  std::vector<std::string> layers;  // of both, topmost first
+  bool with_texts = false;
+  void visit(auto& v) { v(before, after, sandbox, layers, with_texts); }
+};
+
+struct FileChange {
+  uint8_t kind = 0;
+  uint8_t type = 0;
+  std::string path;
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;
+  void visit(auto& v) { v(kind, type, path, size_before, size_after, text); }
+};
+
+struct Difference {
+  static constexpr LauncherType kType = LauncherType::Difference;
+  std::vector<FileChange> changes;
+  bool complete = true;
+  void visit(auto& v) { v(changes, complete); }
+};
+
 struct UsageRequest {
   static constexpr LauncherType kType = LauncherType::UsageRequest;
   std::string slot;
@@ -195,6 +228,50 @@ struct Ended {
   int32_t status = 0;  // as waitid reports it; -1 where another process reaped it
   bool oom = false;
   void visit(auto& v) { v(slot, status, oom); }
+};
+
+// The directory in `incoming` holds the archive "upload", or the layers that the plan names.
+struct ImportRequest {
+  static constexpr LauncherType kType = LauncherType::ImportRequest;
+  std::string staging;
+  std::string plan;  // an encoded image::ImagePlan; empty: there is an upload
+  void visit(auto& v) { v(staging, plan); }
+};
+
+// Unasked, while an import is under way.
+struct ImportProgress {
+  static constexpr LauncherType kType = LauncherType::ImportProgress;
+  std::string staging;
+  uint32_t layer = 0;
+  uint32_t layers = 0;
+  uint64_t bytes = 0;
+  uint64_t total = 0;
+  void visit(auto& v) { v(staging, layer, layers, bytes, total); }
+};
+
+struct Imported {
+  static constexpr LauncherType kType = LauncherType::Imported;
+  std::vector<std::string> layers;  // from the bottom up
+  std::string digest;
+  uint64_t template_bytes = 0;
+  uint64_t entries = 0;  // that were unpacked now
+  uint64_t bytes = 0;
+  uint32_t reused_layers = 0;
+  std::vector<std::string> env;  // NAME=VALUE
+  std::string workdir;
+  std::string user;
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> cmd;
+  void visit(auto& v) {
+    v(layers, digest, template_bytes, entries, bytes, reused_layers, env, workdir, user, entrypoint,
+      cmd);
+  }
+};
+
+struct CollectRequest {
+  static constexpr LauncherType kType = LauncherType::CollectRequest;
+  std::vector<std::string> keep;
+  void visit(auto& v) { v(keep); }
 };
 
 struct ShutdownRequest {

@@ -79,14 +79,14 @@ class LeakCounter:
 
     def start(self, seconds=20):
         wait_until(self.server.settled, seconds, "reserve and pool are full")
-        self.pooled, self.before = self.server.pooled(), self.count()
+        self.pooled, self.before = sum(self.server.pools().values()), self.count()
         return self
 
     def grown(self):
         """What there is more of than before, as text; the reserve must be full for a fair count."""
         if not self.server.settled():
             return "reserve and pool are not full again"
-        more = max(0, self.server.pooled() - self.pooled)
+        more = max(0, sum(self.server.pools().values()) - self.pooled)
         after = self.count()
         lines = []
         for what, items in after.items():

@@ -211,16 +211,20 @@ class AtollServer:
         for row in http("GET", "/v1/snapshots").json["snapshots"]:
             http("DELETE", f"/v1/snapshots/{row['snapshotId']}")
 
+    def pools(self):
+        return http("GET", "/v1/system").json["pool"]
+
     def pooled(self):
-        return http("GET", "/v1/system").json["pool"].get("base", 0)
+        return self.pools().get("base", 0)
 
     def settled(self):
         """Whether the reserve and the pool are full, and nothing else is under way. A pool that ran empty once keeps
         more from then on."""
         live = sum(row["status"] in ("running", "paused") for row in self.list())
         sockets = len(os.listdir(self.run / "agents"))
-        pooled = self.pooled()
-        return pooled >= self.pool and sockets == live + self.reserve + pooled and not self.building()
+        pools = self.pools()
+        full = pools.get("base", 0) >= self.pool and all(size == 0 or size >= self.pool for size in pools.values())
+        return full and sockets == live + self.reserve + sum(pools.values()) and not self.building()
 
     def building(self):
         """Whether a slot is being built: it has its socket long before it is ready."""

@@ -19,7 +19,7 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
-    "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "update", "usage", "rm", "events", "token", "template", "system",
+    "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "diff", "history", "undo", "update", "usage", "rm", "events", "token", "template", "system",
     "doctor", "serve", "key", "secret", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip
 NESTED = [

@@ -64,6 +64,11 @@ void LauncherClient::handle(std::string_view message) {
     if (ended && ended_) ended_(*ended);
     return;
   }
+  if (header.type == static_cast<uint16_t>(wire::LauncherType::ImportProgress)) {
+    auto progress = wire::decode<wire::ImportProgress>(payload);
+    if (progress && import_progress_) import_progress_(*progress);
+    return;
+  }
   if (header.type == static_cast<uint16_t>(wire::LauncherType::Failure)) {
     auto failure = wire::decode<wire::LauncherFailure>(payload);
     answer(header.id, failure ? fail(static_cast<ErrorCode>(failure->code), failure->message)

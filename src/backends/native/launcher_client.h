@@ -19,6 +19,9 @@ class LauncherClient : public RequestChannel, public std::enable_shared_from_thi
 
   void start();
   void on_ended(std::function<void(const wire::Ended&)> callback) { ended_ = std::move(callback); }
+  void on_import_progress(std::function<void(const wire::ImportProgress&)> callback) {
+    import_progress_ = std::move(callback);
+  }
   // The launcher is gone: nothing can be built or destroyed any more.
   void on_lost(std::function<void()> callback) { lost_ = std::move(callback); }
 
@@ -37,6 +40,7 @@ class LauncherClient : public RequestChannel, public std::enable_shared_from_thi
   boost::asio::any_io_executor executor_;
   boost::asio::posix::stream_descriptor socket_;
   std::function<void(const wire::Ended&)> ended_;
+  std::function<void(const wire::ImportProgress&)> import_progress_;
   std::function<void()> lost_;
 };
 

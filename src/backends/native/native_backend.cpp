@@ -11,7 +11,7 @@ static wire::Configure configuration(const CreateInput& input) {
   wire::Configure request;
   request.sandbox_id = input.session_key;
   request.profile = input.profile;
-  request.workdir = "/workspace";
+  request.workdir = input.workdir.empty() ? "/workspace" : input.workdir;
   request.default_user = input.default_user;
   for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
   return request;
@@ -37,7 +37,11 @@ static std::vector<std::string> split(std::string_view text) {
 
 NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
                              std::shared_ptr<LauncherClient> launcher, NativeOptions options)
-    : executor_(std::move(executor)), launcher_(std::move(launcher)), options_(std::move(options)) {
+    : executor_(std::move(executor)),
+      launcher_(std::move(launcher)),
+      options_(std::move(options)),
+      templates_(options_.data_dir + "/templates"),
+      importer_(executor_, launcher_, options_.data_dir) {
   launcher_->on_ended([this](const wire::Ended& ended) { slot_ended(ended); });
 }
 
@@ -55,16 +59,37 @@ Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
   return launcher_->tell(wire::ReserveRequest{.slots = slots});
 }
 
-Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) const {
-  const std::string& key = template_key.empty() ? options_.default_template : template_key;
+Result<FoundTemplate> NativeBackend::find_template(const std::string& reference) {
   ATOLL_ASSIGN(image::Template manifest,
-               image::load_template(options_.data_dir + "/templates", key));
+               templates_.find(reference.empty() ? options_.default_template : reference));
+  FoundTemplate found{.key = manifest.key(), .contents = {}};
+  for (const std::string& layer : manifest.layers) found.contents += layer + " ";
+  found.env = std::move(manifest.defaults.env);
+  found.workdir = std::move(manifest.defaults.workdir);
+  found.user = std::move(manifest.defaults.user);
+  found.limits = manifest.defaults.limits;
+  return found;
+}
+
+Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& template_key) {
+  const std::string& key = template_key.empty() ? options_.default_template : template_key;
+  ATOLL_ASSIGN(image::Template manifest, templates_.find(key));
   // Manifests list layers from the bottom up, overlayfs from the top down.
   return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
 }
 
+Task<Result<void>> NativeBackend::collect_templates(std::vector<BackendState> in_use) {
+  std::set<std::string> layers;
+  for (const BackendState& state : in_use) {
+    auto found = state.find(kLayers);
+    if (found == state.end()) continue;
+    for (std::string& layer : split(found->second)) layers.insert(std::move(layer));
+  }
+  return importer_.collect(std::move(layers));
+}
+
 // A sandbox stays on the layers it was made on, whatever becomes of its template's name.
-Result<std::vector<std::string>> NativeBackend::layers_for(const CreateInput& input) const {
+Result<std::vector<std::string>> NativeBackend::layers_for(const CreateInput& input) {
   auto known = input.existing_metadata.find(kLayers);
   if (known != input.existing_metadata.end() && !known->second.empty()) return split(known->second);
   return layers_of(input.template_key);
@@ -176,6 +201,7 @@ Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) 
   }
   say("capturing its files");
   ATOLL_CO_TRY(co_await handle->dispose());
+  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(options_.data_dir + "/templates"));
   wire::PublishRequest publish{.sandbox = create_input.session_key,
                                .layer = random_id("layer-", 24)};
   ATOLL_CO_TRY(co_await launcher_->tell(publish, kNoReplyLimit));

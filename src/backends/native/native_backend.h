@@ -10,6 +10,8 @@
 #include "atoll/sandbox_backend.h"
 #include "backends/native/launcher_client.h"
 #include "backends/native/native_session.h"
+#include "backends/native/template_importer.h"
+#include "image/template_catalog.h"
 
 namespace atl::native {
 
@@ -28,6 +30,14 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> start();
 
   const std::string& name() const override { return name_; }
+  Result<FoundTemplate> find_template(const std::string& reference) override;
+  Task<Result<std::shared_ptr<TemplateUpload>>> start_upload() override {
+    return importer_.start_upload();
+  }
+  Task<Result<ImportedTemplate>> import_template(ImportInput input) override {
+    return importer_.import(std::move(input));
+  }
+  Task<Result<void>> collect_templates(std::vector<BackendState> in_use) override;
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
@@ -40,6 +50,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<CopyTimings>> copy_files(std::string from, std::string session_key) override;
   Task<Result<void>> restore_state(std::string session_key, std::string state) override;
   Task<Result<void>> drop_state(std::string state) override;
+  Task<Result<Difference>> diff_states(DiffInput input) override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);
@@ -51,8 +62,8 @@ class NativeBackend : public SandboxBackend {
   Task<Result<HandlePtr>> build(CreateInput input);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
-  Result<std::vector<std::string>> layers_of(const std::string& template_key) const;
-  Result<std::vector<std::string>> layers_for(const CreateInput& input) const;
+  Result<std::vector<std::string>> layers_of(const std::string& template_key);
+  Result<std::vector<std::string>> layers_for(const CreateInput& input);
   std::string slot_of(const std::string& session_key) const;  // empty where nothing runs
   std::string socket_of(const std::string& slot) const;
   void slot_ended(const wire::Ended& ended);
@@ -62,6 +73,8 @@ class NativeBackend : public SandboxBackend {
   boost::asio::any_io_executor executor_;
   std::shared_ptr<LauncherClient> launcher_;
   NativeOptions options_;
+  image::TemplateCatalog templates_;
+  TemplateImporter importer_;
   std::map<std::string, HandlePtr> live_;  // by session key
   async::KeyedTurns under_way_;            // creations and prewarms
   std::set<std::string> found_slots_;      // alive at start and not claimed yet

@@ -1,8 +1,8 @@
-#include "api/base64.h"
+#include "http/base64.h"
 
 #include <openssl/evp.h>
 
-namespace atl::api {
+namespace atl::http {
 
 std::string base64_encode(std::string_view bytes) {
   std::string out((bytes.size() + 2) / 3 * 4 + 1, '\0');
@@ -27,4 +27,4 @@ std::optional<std::string> base64_decode(std::string_view text) {
   return out;
 }
 
-}  // namespace atl::api
+}  // namespace atl::http
