@@ -17,8 +17,6 @@ from harness import ProductCase
 
 MB = 1 << 20
 MOST_CONNECTIONS = 8192  # the server's limit
-# Beside every byte the thread sanitizer keeps two and a half of its own, and what has once been in use.
-MEMORY_FACTOR = 4 if os.environ.get("ATOLL_SANITIZE") == "thread" else 1
 
 
 def server_pid():
@@ -72,7 +70,7 @@ class Floods(ProductCase):
 
     def assert_small(self, megabytes):
         grown = (memory_of(self.pid) - self.memory) / MB
-        self.assertLess(grown, megabytes * MEMORY_FACTOR, "MiB more than before")
+        self.assertLess(grown, megabytes * product.MEMORY_FACTOR, "MiB more than before")
 
     def assert_back(self):
         """Once they have gone, nothing of them stays."""

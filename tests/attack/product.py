@@ -3,6 +3,7 @@
 ATOLL_BIN      the atoll program (default: atoll on PATH)
 ATOLL_SOCKET   the server's Unix socket; the tests that need the product skip without it
 ATOLL_API_KEY  sent as a bearer token where the server wants one
+ATOLL_SANITIZE the sanitizers that the program was built with, if any
 """
 
 import base64
@@ -22,6 +23,11 @@ import controls
 BIN = os.environ.get("ATOLL_BIN", "atoll")
 SOCKET = os.environ.get("ATOLL_SOCKET", "")
 API_KEY = os.environ.get("ATOLL_API_KEY", "")
+SANITIZERS = os.environ.get("ATOLL_SANITIZE", "")
+# How much larger the program is than what it holds: beside every byte the thread sanitizer keeps two and a half of its
+# own, and what has once been in use.
+MEMORY_FACTOR = 4 if SANITIZERS == "thread" else 1
+TIME_FACTOR = 5 if SANITIZERS else 1
 SMALL = ["--memory", "256m", "--pids", "128", "--disk", "256m"]
 
 

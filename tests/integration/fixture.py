@@ -8,6 +8,6 @@ from case import AtollCase
 from host import alive, read_text, rss_bytes
 from leaks import LeakCounter
 from parallel import in_parallel
-from product import http, unique, wait_until
+from product import MEMORY_FACTOR, TIME_FACTOR, http, unique, wait_until
 from runner import SKIPPED, expected_skips, main
 from server import AtollServer

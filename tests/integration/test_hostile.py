@@ -11,7 +11,7 @@ import time
 import unittest
 
 import fixture
-from fixture import AtollCase, AtollServer, Box, cli, http, in_parallel, raw_cli, rss_bytes, wait_until
+from fixture import MEMORY_FACTOR, AtollCase, AtollServer, Box, cli, http, in_parallel, raw_cli, rss_bytes, wait_until
 from websocket import BINARY, PING, PONG, TEXT, Refused, WebSocket
 
 ESCAPE = "\x1b[2J\x1b]0;owned\x07"
@@ -159,7 +159,7 @@ class Slow(AtollCase):
             with self.subTest(half=name):
                 self.crowd(data)
                 self.assert_served(box)
-        self.assertLess(rss_bytes(server) - before, len(halves) * self.CLIENTS * (80 << 10))
+        self.assertLess(rss_bytes(server) - before, MEMORY_FACTOR * len(halves) * self.CLIENTS * (80 << 10))
 
     def test_answers_that_nobody_reads(self):
         box = self.create()
@@ -169,7 +169,7 @@ class Slow(AtollCase):
         for peer in self.crowd(head("GET", box.path("/runtime/fs/download/big")))[:1]:
             self.assertRegex(peer.socket.recv(100), rb"^HTTP/1.1 200 ", "it has begun")
         self.assert_served(box)
-        self.assertLess(rss_bytes(server) - before, self.CLIENTS * (300 << 10))
+        self.assertLess(rss_bytes(server) - before, MEMORY_FACTOR * self.CLIENTS * (300 << 10))
 
 
 class Frames(AtollCase):
@@ -253,7 +253,7 @@ class Frames(AtollCase):
                     self.assertEqual(other.exec("/bin/echo", "x", timeout=5)["stdout"], "x\n")
                 self.assertLess(time.monotonic() - begin, 5)
                 ws.socket.close()
-        self.assertLess(rss_bytes(server) - before, 60 << 20)
+        self.assertLess(rss_bytes(server) - before, MEMORY_FACTOR * (60 << 20))
 
     def test_resizes_and_noise(self):
         """J08: a storm of resizes and a binary flood; Ctrl-C still ends it."""
@@ -339,7 +339,7 @@ class Output(AtollCase):
         wait_until(lambda: flood.process(pids[0])["stdoutBytes"] > 50 << 20, 60, "much more than is kept was written")
         for _ in range(10):
             self.assertEqual(other.exec("/bin/echo", "x", timeout=10)["stdout"], "x\n")
-        self.assertLess(rss_bytes(server) - before, 60 << 20)
+        self.assertLess(rss_bytes(server) - before, MEMORY_FACTOR * (60 << 20))
         self.assertLess(rss_bytes(agent), 120 << 20)
         self.assertRegex(peers[0].socket.recv(100), rb"^HTTP/1.1 200 ", "it was being answered")
 

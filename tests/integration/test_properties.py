@@ -8,7 +8,7 @@ import pathlib
 import subprocess
 
 import fixture
-from fixture import AtollCase
+from fixture import TIME_FACTOR, AtollCase
 
 PROGRAM = pathlib.Path(os.environ.get("ATOLL_SCHEMATHESIS", "schemathesis"))
 CHECKS = (
@@ -18,7 +18,9 @@ CHECKS = (
 # Streams, long polls and the archive of everything.
 TOO_LONG = r"/events$|/wait$|/backup$"
 RUNTIME = r"/runtime/|/sidecar-proxy/"
-SECONDS = 120
+# It makes up a fork into a thousand, too.
+REQUEST_SECONDS = 20 * TIME_FACTOR
+SECONDS = 120 * TIME_FACTOR
 EXAMPLES = 15
 
 
@@ -32,8 +34,8 @@ class Properties(AtollCase):
         command = [
             PROGRAM, "run", lines[-1]["url"] + "/openapi.json", "--header", f"Authorization: Bearer {key}",
             "--exclude-path-regex", f"{RUNTIME}|{TOO_LONG}", "--checks", CHECKS, "--phases", "examples,coverage,fuzzing",
-            "--max-examples", str(EXAMPLES), "--seed", "1", "--generation-deterministic", "--request-timeout", "20",
-            "--no-color",
+            "--max-examples", str(EXAMPLES), "--seed", "1", "--generation-deterministic", "--request-timeout",
+            str(REQUEST_SECONDS), "--no-color",
         ]  # fmt: skip
         environment = {**os.environ, "PYTHONPATH": str(pathlib.Path(__file__).parent), "SCHEMATHESIS_HOOKS": "schemathesis_hooks"}
         done = subprocess.run(

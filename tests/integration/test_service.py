@@ -4,10 +4,12 @@
 import configparser
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import unittest
 
 import fixture
@@ -49,12 +51,24 @@ class Manager:
         self.socket.bind(self.path)
         os.chmod(self.path, 0o777)  # as systemd's is
         self.heard = []
+        self.arrived = queue.SimpleQueue()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        """Always: only ten datagrams wait for a reader, and what comes after them is lost."""
+        while datagram := self.socket.recv(4096):
+            self.arrived.put(datagram.decode())
+
+    def close(self):
+        self.socket.shutdown(socket.SHUT_RD)
+        self.reader.join()
+        self.socket.close()
 
     def listen(self, seconds):
-        self.socket.settimeout(seconds)
         try:
-            self.heard.append(self.socket.recv(4096).decode())
-        except TimeoutError:
+            self.heard.append(self.arrived.get(timeout=seconds))
+        except queue.Empty:
             return None
         return self.heard[-1]
 
@@ -73,7 +87,7 @@ class Service(unittest.TestCase):
         self.server = AtollServer(on_exit="keep")
         self.addCleanup(self.server.close)
         self.manager = Manager(self.server.home)
-        self.addCleanup(self.manager.socket.close)
+        self.addCleanup(self.manager.close)
         self.start()
 
     def start(self):
