@@ -26,6 +26,10 @@ Result<void> measure_neighbour(const BenchContext& context);
 Result<void> measure_listeners(const BenchContext& context);
 Result<void> measure_restart(const BenchContext& context);
 
+Result<void> measure_states(const BenchContext& context);
+Result<void> measure_docker_commit(const BenchContext& context);
+Result<void> measure_import(const BenchContext& context);
+
 // Where the fork probe lies in the sandbox, and the program to put there.
 inline constexpr const char* kProbePath = "/workspace/fork_probe";
 inline std::string local_probe() { return own_dir() + "/fork_probe"; }

@@ -20,7 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kImage = "atoll-bench";
 constexpr double kReadySeconds = 30;
 constexpr double kStopSeconds = 30;
 constexpr useconds_t kReadyPollUs = 20'000;

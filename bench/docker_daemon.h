@@ -26,6 +26,11 @@ class DockerDaemon {
   const std::string& description() const { return description_; }
   // The command line of one container that runs /bin/true, with no network.
   std::vector<std::string> run_command() const;
+  // The client's command line for anything else.
+  std::vector<std::string> command(std::vector<std::string> arguments) const {
+    return client(std::move(arguments));
+  }
+  static constexpr const char* kImage = "atoll-bench";
   Result<void> stop();
 
  private:

@@ -44,6 +44,9 @@ struct Part {
 constexpr Part kParts[] = {{"requests", measure_requests},   {"creates", measure_creates},
                            {"burst", measure_burst},         {"neighbour", measure_neighbour},
                            {"listeners", measure_listeners}, {"restart", measure_restart}};
+#elif defined(ATOLL_BENCH_STATE)
+constexpr Part kParts[] = {
+    {"states", measure_states}, {"docker", measure_docker_commit}, {"import", measure_import}};
 #else
 constexpr Part kParts[] = {
     {"latency", measure_latency}, {"throughput", measure_throughput}, {"scale", measure_scale}};

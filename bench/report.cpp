@@ -38,6 +38,15 @@ constexpr Goal kGoals[] = {
     {"sse_clients", Bound::AtLeast, 5000, "listeners to events at once"},
     {"sse_client_kib", Bound::AtMost, 20, "server memory of one of them, KiB"},
     {"restart_ms", Bound::AtMost, 1000, "kill -9 of the server until 500 sandboxes answer, ms"},
+    {"snapshot_ms", Bound::AtMost, 15, "snapshot, 100 changed files of 1 GiB, ms"},
+    {"snapshot_growth", Bound::AtMost, 1.2, "the same of 10 GiB / of 1 GiB"},
+    {"fork_ms", Bound::AtMost, 20, "fork until the copy answers an exec, ms"},
+    {"fork100_ms", Bound::AtMost, 1500, "100 copies at once until all answer, ms"},
+    {"restore_ms", Bound::AtMost, 30, "restore in place until an exec answers, ms"},
+    {"pause_ms", Bound::AtMost, 5, "pause in memory, ms"},
+    {"resume_ms", Bound::AtMost, 5, "and go on, ms"},
+    {"copy_vs_docker_commit", Bound::AtLeast, 20, "docker commit + run / snapshot + create + exec"},
+    {"import_mb_s", Bound::AtLeast, 300, "rootfs tar import, MB/s"},
     {"leaks", Bound::AtMost, 0, "mounts, cgroups, namespaces, processes, files left"},
 };
 

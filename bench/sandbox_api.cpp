@@ -4,6 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cstdlib>
 #include <fstream>
+#include <set>
 #include <sstream>
 
 namespace atl::bench {
@@ -30,6 +31,23 @@ double find_number(std::string_view json, std::string_view key) {
   size_t at = json.find(wanted);
   if (at == json.npos) return 0;
   return std::strtod(std::string(json.substr(at + wanted.size(), 24)).c_str(), nullptr);
+}
+
+std::string find_text(std::string_view json, std::string_view key) {
+  std::string wanted = "\"" + std::string(key) + "\":\"";
+  size_t at = json.find(wanted);
+  if (at == json.npos) return {};
+  json.remove_prefix(at + wanted.size());
+  return std::string(json.substr(0, json.find('"')));
+}
+
+std::vector<std::string> find_ids(std::string_view json) {
+  constexpr std::string_view kWanted = R"("id":"sandbox-)";
+  std::set<std::string> ids;
+  for (size_t at = json.find(kWanted); at != json.npos; at = json.find(kWanted, at + 1)) {
+    ids.insert(find_text(json.substr(at), "id"));
+  }
+  return {ids.begin(), ids.end()};
 }
 
 std::string runtime_path(const std::string& id, std::string_view rest) {
@@ -59,7 +77,20 @@ Result<std::string> SandboxApi::call(std::string_view method, const std::string&
 
 // Looked for rather than parsed: this is inside the clock of a whole cycle.
 Result<Created> SandboxApi::create(std::string_view body) {
-  ATOLL_ASSIGN(std::string answer, call("POST", "/v1/sandboxes", body));
+  return create_by("/v1/sandboxes", body);
+}
+
+Result<std::string> SandboxApi::post(const std::string& target, std::string_view body) {
+  return call("POST", target, body);
+}
+
+Result<void> SandboxApi::remove_snapshot(const std::string& answer) {
+  ATOLL_TRY(call("DELETE", "/v1/snapshots/" + find_text(answer, "snapshotId"), {}));
+  return {};
+}
+
+Result<Created> SandboxApi::create_by(const std::string& target, std::string_view body) {
+  ATOLL_ASSIGN(std::string answer, call("POST", target, body));
   constexpr std::string_view kId = R"("id":")";
   size_t begin = answer.find(kId);
   size_t end = begin == answer.npos ? begin : answer.find('"', begin + kId.size());

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "http/client.h"
@@ -21,6 +22,11 @@ class SandboxApi {
   static Result<SandboxApi> connect(const std::string& endpoint);
 
   Result<Created> create(std::string_view body);
+  // The same by another route.
+  Result<Created> create_by(const std::string& target, std::string_view body);
+  Result<std::string> post(const std::string& target, std::string_view body);
+  // `answer` is what told of it.
+  Result<void> remove_snapshot(const std::string& answer);
   Result<void> remove(const std::string& id);
   Result<void> remove_all();
   // Runs it and fails unless its exit code is 0. The whole answer.
@@ -44,6 +50,10 @@ class SandboxApi {
 
 inline constexpr std::string_view kTrueBody = R"({"executable":"/bin/true"})";
 
+// The text behind a key, wherever in a JSON text; empty where there is none.
+std::string find_text(std::string_view json, std::string_view key);
+// Every sandbox's id of an answer, each once.
+std::vector<std::string> find_ids(std::string_view json);
 // The number behind a key, wherever in a JSON text; 0 where there is none.
 double find_number(std::string_view json, std::string_view key);
 

@@ -158,6 +158,11 @@ class Client {
   Result<std::vector<SnapshotInfo>> snapshots(std::string_view sandbox = {});
   Result<void> remove_snapshot(std::string_view snapshot);
   Result<Sandbox> restore(std::string_view sandbox, std::string_view snapshot);
+  Result<std::vector<HistoryPoint>> history(std::string_view sandbox);  // oldest first
+  Result<HistoryPoint> undo(std::string_view sandbox);
+  // From a snapshot to another, or to what the sandbox is now where `to` is empty.
+  Result<DiffAnswer> diff(std::string_view sandbox, std::string_view from, std::string_view to = {},
+                          bool with_texts = false);
   Result<std::vector<Sandbox>> fork(std::string_view sandbox,
                                     const ForkRequest& request = ForkRequest());
   // Zero waits for ever; else fails with Timeout. InvalidState where it has failed.

@@ -85,6 +85,7 @@ struct CreateRequest {
   std::optional<std::chrono::seconds> delete_after_stopped = {};  // 0: never
   bool auto_resume = true;  // the next use starts it again after an idle stop
   bool ephemeral = false;   // its files need not survive a crash of the host
+  bool history = false;     // keep the state before every command
   bool allow_pool = true;
   std::vector<std::string> secrets = {};  // names; they become variables of its commands
   GitSource git = {};
@@ -190,6 +191,28 @@ struct SnapshotInfo {
   uint64_t bytes = 0;
   uint64_t frozen_us = 0;
   uint64_t total_us = 0;
+  std::string json;  // as the server sent it
+};
+
+struct HistoryPoint {
+  std::string snapshot;
+  std::string command;  // what ran next
+  std::string created_at;
+  std::string json;  // as the server sent it
+};
+
+struct FileDifference {
+  std::string path;
+  std::string kind;  // "added", "changed" or "removed"
+  std::string type;  // "file", "directory", "symlink" or "other"
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;  // a unified diff, where there is one
+};
+
+struct DiffAnswer {
+  std::vector<FileDifference> changes;  // by path
+  bool complete = true;
   std::string json;  // as the server sent it
 };
 

@@ -138,6 +138,29 @@ struct CopyTimings {
   uint64_t bytes = 0;  // that the source had written
 };
 
+struct StateChange {
+  enum class Kind : uint8_t { Added, Changed, Removed };
+  Kind kind = Kind::Changed;
+  char type = 'f';  // f(ile), d(irectory), l(ink) or o(ther)
+  std::string path;
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;  // a unified diff, where both are small texts and it was asked for
+};
+
+struct Difference {
+  std::vector<StateChange> changes;  // by path
+  bool complete = true;             // false: there are more
+};
+
+struct DiffInput {
+  std::string before;                           // a state
+  std::string after;                            // a state; empty: the sandbox as it is now
+  std::string session_key;                      // where there is no `after`
+  std::map<std::string, std::string> metadata;  // of the sandbox that they are states of
+  bool with_texts = false;
+};
+
 // What somebody still wants, asked for each thing that was found.
 struct Known {
   std::function<bool(const std::string& session_key)> sandbox;
@@ -189,6 +212,7 @@ class SandboxBackend {
   // The files of a sandbox that is not running become those of the state.
   virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
   virtual Task<Result<void>> drop_state(std::string state) = 0;
+  virtual Task<Result<Difference>> diff_states(DiffInput input) = 0;
   virtual std::vector<std::string> degraded() const = 0;
 };
 

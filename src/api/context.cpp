@@ -24,12 +24,20 @@ struct Entry {
   const http::Request& request;
 };
 
+// What the path names first.
+std::string target_of(const http::Request& request) {
+  for (const char* name : {"id", "name", "snapshot"}) {
+    if (const std::string& value = request.param(name); !value.empty()) return value;
+  }
+  return {};
+}
+
 auth::AuditEntry line_of(const Entry& entry, std::string outcome) {
   return {.at_ms = sandbox::wall_clock_ms(),
           .actor = entry.who.actor,
           .tenant = entry.who.caller.owner.tenant,
           .action = entry.action,
-          .target = entry.request.param("id"),
+          .target = target_of(entry.request),
           .outcome = std::move(outcome),
           .peer = entry.request.peer.address};
 }
@@ -48,7 +56,9 @@ void note(Service& service, const Entry& entry, std::string outcome) {
 // What the installation is asked to change is on record before anything happens. A call into a
 // sandbox is written down while the sandbox works on it: ahead of its answer, and not in its way.
 Task<void> note_accepted(Service& service, Access access, const Entry& entry) {
-  if (service.audit == nullptr || !changes(access)) co_return;
+  // Some things only an administrator may look at; that alone changes nothing.
+  bool looks = entry.request.method == "GET" && !is_runtime(access);
+  if (service.audit == nullptr || !changes(access) || looks) co_return;
   if (!is_runtime(access)) co_return note(service, entry, "accepted");
   auto executor = co_await boost::asio::this_coro::executor;
   boost::asio::post(executor, [audit = service.audit, line = line_of(entry, "accepted")] {
@@ -89,6 +99,9 @@ struct Guard {
     co_await note_accepted(service, access, {*who, name, request});
     Context context{.service = service, .manager = service.manager, .who = *who};
     auto result = co_await action(context, request, writer);
+    if (result && !context.made.empty()) {
+      note(service, {*who, name, request}, "created: " + context.made);
+    }
     if (result) co_return;
     if (changes(access)) {
       note(service, {*who, name, request},
@@ -125,6 +138,17 @@ Task<Result<Target>> find_running(Context& context, const http::Request& request
   ATOLL_CO_ASSIGN(sandbox::SandboxPtr sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(auto session, co_await context.manager.session(sandbox));
   co_return Target(context.manager, std::move(sandbox), std::move(session));
+}
+
+Task<Result<void>> keep_point(Context& context, const Target& target, const RunOptions& command) {
+  if (!target.sandbox->record.spec.history) co_return Result<void>();
+  constexpr size_t kMaxShown = 1024;
+  std::string shown = command.label;
+  for (const std::string& word :
+       command.label.empty() ? command.argv : std::vector<std::string>()) {
+    shown += (shown.empty() ? "" : " ") + word;
+  }
+  co_return co_await context.manager.before_command(target.sandbox, shown.substr(0, kMaxShown));
 }
 
 Result<int32_t> pid_of(const http::Request& request) {

@@ -18,6 +18,7 @@ struct Context {
   Service& service;
   sandbox::Manager& manager;
   const Principal& who;
+  std::string made = {};  // the id of what the request brought about, for the audit log
 };
 
 using Action = std::function<Task<Result<void>>(Context&, http::Request&, http::ResponseWriter&)>;
@@ -53,6 +54,9 @@ class Target {
 // The sandbox that {id} names; the second also needs it to run.
 Result<sandbox::SandboxPtr> find_sandbox(Context& context, const http::Request& request);
 Task<Result<Target>> find_running(Context& context, const http::Request& request);
+
+// Where the sandbox has a history: the state before this command.
+Task<Result<void>> keep_point(Context& context, const Target& target, const RunOptions& command);
 
 Result<int32_t> pid_of(const http::Request& request);
 // A query parameter that must be a whole number where it is given.

@@ -46,6 +46,7 @@ Task<Result<void>> run_command(Context& context, http::Request& request,
     return request.memory.take(kCopies * static_cast<size_t>(bytes)).has_value();
   };
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
+  ATOLL_CO_TRY(co_await keep_point(context, target, options));
   ATOLL_CO_ASSIGN(RunResult result, co_await target.session->run(std::move(options)));
   co_return co_await writer.send_json(run_json(result));
 }

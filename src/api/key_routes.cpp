@@ -80,6 +80,7 @@ Task<Result<void>> create(Context& context, http::Request& request, http::Respon
                   co_await context.service.keys.create(wanted, sandbox::wall_clock_ms()));
   json::object body = key_json(context, minted.key);
   body["key"] = minted.text;
+  context.made = minted.key.id;
   co_return co_await writer.send_json(json::serialize(body), 201);
 }
 

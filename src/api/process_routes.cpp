@@ -35,6 +35,7 @@ Task<Result<void>> spawn(Context& context, http::Request& request, http::Respons
   options.cols = static_cast<uint16_t>(cols.value_or(80));
   options.rows = static_cast<uint16_t>(rows.value_or(24));
   ATOLL_CO_ASSIGN(Target target, co_await find_running(context, request));
+  ATOLL_CO_TRY(co_await keep_point(context, target, options));
   ATOLL_CO_ASSIGN(ProcessInfo process, co_await target.session->spawn(std::move(options)));
   co_return co_await writer.send_json(success(process_json(process)));
 }

@@ -319,6 +319,7 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
   ATOLL_TRY(read_lifetimes(reader, spec));
   ATOLL_ASSIGN(auto ephemeral, reader.optional_bool("ephemeral"));
+  ATOLL_ASSIGN(auto history, reader.optional_bool("history"));
   if (reader.has("metadata")) {
     ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
   }
@@ -342,6 +343,7 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   if (!found.user.empty()) spec.user = found.user;
   if (user) spec.user = *user;
   if (ephemeral) spec.ephemeral = *ephemeral;
+  if (history) spec.history = *history;
   spec.idempotency_key = key.value_or("");
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
   spec.from_pool = pool.value_or(true);

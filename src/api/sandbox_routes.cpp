@@ -42,6 +42,7 @@ Task<Result<void>> create(Context& context, http::Request& request, http::Respon
                      ? co_await context.manager.create_from(caller, snapshot, std::move(spec))
                      : co_await context.manager.create(caller, std::move(spec));
   if (!sandbox) co_return fail(std::move(sandbox).error());
+  context.made = (*sandbox)->record.id;
   co_return co_await reply(context, **sandbox, writer, 201);
 }
 

@@ -107,6 +107,7 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
       {"resources", resources_json(spec.limits)},
       {"metadata", std::move(metadata)},
       {"ephemeral", spec.ephemeral},
+      {"history", spec.history},
       {"maxLifetimeSeconds", spec.max_lifetime_s},
       {"idleTimeoutSeconds", spec.idle_timeout_s},
       {"deleteAfterStoppedSeconds", spec.delete_after_stopped_s},

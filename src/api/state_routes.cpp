@@ -69,6 +69,7 @@ Task<Result<void>> take(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(sandbox::SnapshotInput input, read_input(document));
   ATOLL_CO_ASSIGN(auto snapshot, co_await context.manager.take_snapshot(sandbox, std::move(input)));
+  context.made = snapshot->id;
   co_return co_await writer.send_json(json::serialize(snapshot_json(*snapshot)), 201);
 }
 
@@ -76,7 +77,7 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
                              http::ResponseWriter& writer) {
   json::array list;
   for (const auto& snapshot : context.manager.snapshots().list(context.who.caller, sandbox)) {
-    list.push_back(snapshot_json(*snapshot));
+    if (!snapshot->automatic) list.push_back(snapshot_json(*snapshot));
   }
   co_return co_await writer.send_json(
       json::serialize(json::object{{"snapshots", std::move(list)}}));
@@ -122,6 +123,64 @@ Task<Result<void>> restore(Context& context, http::Request& request, http::Respo
   co_return co_await writer.send_json(json::serialize(sandbox_json(context, *sandbox)));
 }
 
+Task<Result<void>> history(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  json::array points;
+  for (const auto& point : context.manager.history(*sandbox)) {
+    points.push_back(json::object{{"snapshotId", point->id},
+                                  {"command", point->message},
+                                  {"createdAt", iso_time(point->created_at_ms)},
+                                  {"frozenMicroseconds", point->frozen_us}});
+  }
+  json::object body{{"history", sandbox->record.spec.history}, {"points", std::move(points)}};
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
+Task<Result<void>> undo(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(auto point, co_await context.manager.undo(sandbox));
+  json::object body{{"snapshotId", point->id}, {"command", point->message}};
+  body["sandbox"] = sandbox_json(context, *sandbox);
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
+json::object change_json(const StateChange& change) {
+  static constexpr std::string_view kKinds[] = {"added", "changed", "removed"};
+  std::string_view type = change.type == 'd'   ? "directory"
+                          : change.type == 'l' ? "symlink"
+                          : change.type == 'f' ? "file"
+                                               : "other";
+  json::object object{{"path", change.path},
+                      {"kind", kKinds[static_cast<size_t>(change.kind)]},
+                      {"type", type},
+                      {"sizeBefore", change.size_before},
+                      {"sizeAfter", change.size_after}};
+  if (!change.text.empty()) object["text"] = change.text;
+  return object;
+}
+
+Task<Result<void>> diff(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  const sandbox::Caller& caller = context.who.caller;
+  auto from = request.query.get("from");
+  if (!from) co_return fail(bad("from", "give the snapshot to compare with"));
+  ATOLL_CO_ASSIGN(auto before, context.manager.find_snapshot(caller, std::string(*from)));
+  sandbox::SnapshotPtr after;
+  if (auto to = request.query.get("to")) {
+    ATOLL_CO_ASSIGN(after, context.manager.find_snapshot(caller, std::string(*to)));
+  }
+  auto text = request.query.get("text");
+  if (text && *text != "true" && *text != "false") co_return fail(bad("text", "true or false"));
+  ATOLL_CO_ASSIGN(Difference found,
+                  co_await context.manager.diff(sandbox, before, after, text == "true"));
+  json::array changes;
+  for (const StateChange& change : found.changes) changes.push_back(change_json(change));
+  json::object body{{"from", before->id}, {"to", nullptr}, {"complete", found.complete}};
+  if (after != nullptr) body["to"] = after->id;
+  body["changes"] = std::move(changes);
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
 Task<Result<void>> fork(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
@@ -129,7 +188,10 @@ Task<Result<void>> fork(Context& context, http::Request& request, http::Response
   ATOLL_CO_ASSIGN(auto copies,
                   co_await context.manager.fork(sandbox, context.who.caller, std::move(specs)));
   json::array list;
-  for (const auto& copy : copies) list.push_back(sandbox_json(context, *copy));
+  for (const auto& copy : copies) {
+    list.push_back(sandbox_json(context, *copy));
+    context.made += (context.made.empty() ? "" : " ") + copy->record.id;
+  }
   json::object body{{"sandbox", list.front()}, {"sandboxes", list}};
   co_return co_await writer.send_json(json::serialize(body), 201);
 }
@@ -145,6 +207,9 @@ void add_state_routes(ControlRoutes& routes) {
   routes.add(Access::Write, "DELETE", "/v1/snapshots/{snapshot}", remove);
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/restore", restore);
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/fork", fork);
+  routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/diff", diff);
+  routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/history", history);
+  routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/undo", undo);
 }
 
 }  // namespace atl::api

@@ -16,6 +16,10 @@ namespace json = boost::json;
 Task<Result<void>> health(Context& context, http::Request&, http::ResponseWriter& writer) {
   // Green means that a create would work: the default template must be there.
   ATOLL_CO_TRY(image::load_template(context.service.settings.templates_dir, "base"));
+  if (auto trouble = context.manager.pool().trouble("base")) {
+    co_return fail(
+        Error(ErrorCode::Unavailable, "sandboxes cannot be made: " + trouble->message()));
+  }
   co_return co_await writer.send_json(R"({"status":"ok"})");
 }
 

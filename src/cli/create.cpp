@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <stdlib.h>
 
 #include <memory>
 
@@ -95,7 +96,8 @@ static std::vector<Option> content_flags(CreateRequest& request) {
   GitSource& git = request.git;
   return {{"--secret", "NAME", "a secret that its commands get as a variable (repeatable)",
            &request.secrets},
-          {"--git", "URL", "clone this repository into /workspace", &git.url},
+          {"--git", "URL",
+           "clone this repository into /workspace, with the token in ATOLL_GIT_TOKEN", &git.url},
           {"--git-ref", "REF", "a branch, tag or commit of it", &git.ref},
           {"--git-depth", "N", "only so many commits of it (default: all)", &git.depth}};
 }
@@ -135,6 +137,8 @@ Command create_command() {
                              "who its commands run as (default: root, of the sandbox only)",
                              &request.user});
   command.options.push_back(metadata_flag(request.metadata));
+  command.options.push_back(
+      {"--history", "", "keep the state before every command, to undo it", &request.history});
   command.options.push_back({"--ephemeral", "",
                              "its files need not survive a crash; gone when it ends",
                              &request.ephemeral});
@@ -143,7 +147,9 @@ Command create_command() {
   command.options.push_back({"--key", "KEY", "made once: the same key gives the same sandbox again",
                              &request.idempotency_key});
   command.run = [state](const Globals& globals) {
-    const GitSource& git = state->request.git;
+    GitSource& git = state->request.git;
+    // Not an option: everybody can see those.
+    if (const char* token = getenv("ATOLL_GIT_TOKEN")) git.token = token;
     if (git.url.empty() && (!git.ref.empty() || git.depth != 0)) {
       return report_usage("--git-ref and --git-depth need --git URL");
     }

@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/sandbox_options.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 #include "cli/units.h"
 
 namespace atl::cli {
@@ -154,6 +155,123 @@ Command restore_command() {
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
       return print_sandbox(globals, client.restore(state->sandbox, state->snapshot));
+    });
+  };
+  return command;
+}
+
+static void print_lines(std::string_view text) {
+  while (!text.empty()) {
+    size_t end = std::min(text.find('\n'), text.size());
+    print_out("  " + printable(text.substr(0, end)) + "\n");
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+}
+
+static void print_change(const FileDifference& change) {
+  char mark = change.kind == "added" ? '+' : (change.kind == "removed" ? '-' : '~');
+  std::string size;
+  if (change.type == "file" && change.kind == "changed") {
+    size = format_size(change.size_before) + " -> " + format_size(change.size_after);
+  } else if (change.type == "file") {
+    size = format_size(std::max(change.size_before, change.size_after));
+  }
+  std::string slash = change.type == "directory" ? "/" : "";
+  print_out(fmt::format("{} {}{}{}{}\n", mark, printable(change.path), slash,
+                        size.empty() ? "" : "  ", size));
+  if (!change.text.empty()) print_lines(change.text);
+}
+
+Command diff_command() {
+  struct State {
+    std::string sandbox, from, to;
+    bool text = false;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "diff";
+  command.summary = "Show what changed in a sandbox since a snapshot, or between two";
+  command.examples = {"atoll diff web snap-4f1c09d2a7be", "atoll diff web v1 v2 --text"};
+  command.options = {{"--text", "", "with the differences of small texts", &state->text}};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox},
+                       {"SNAPSHOT", "id or tag", &state->from},
+                       {"TO", "another snapshot (default: the sandbox now)", &state->to, false}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(DiffAnswer found,
+                   client.diff(state->sandbox, state->from, state->to, state->text));
+      if (globals.json) {
+        print_json(found.json);
+        return 0;
+      }
+      for (const FileDifference& change : found.changes) print_change(change);
+      if (!found.complete) print_out("... and more than can be shown\n");
+      return 0;
+    });
+  };
+  return command;
+}
+
+// What a command changed: from the state before it to the state before the next.
+static Result<void> print_changes(Client& client, const std::string& sandbox,
+                                  const HistoryPoint& point, const HistoryPoint* next) {
+  ATOLL_ASSIGN(DiffAnswer found,
+               client.diff(sandbox, point.snapshot, next != nullptr ? next->snapshot : ""));
+  for (const FileDifference& change : found.changes) print_change(change);
+  return {};
+}
+
+Command history_command() {
+  struct State {
+    std::string sandbox;
+    bool changes = false;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "history";
+  command.summary = "Show the commands of a sandbox and the states before them";
+  command.examples = {"atoll history web", "atoll history web --changes"};
+  command.options = {{"--changes", "", "with what each command changed", &state->changes}};
+  command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(auto points, client.history(state->sandbox));
+      if (globals.json) {
+        print_json(join_json(points));
+        return 0;
+      }
+      Table table({{"STATE BEFORE"}, {"AT"}, {"COMMAND", Column::Kind::Elastic}});
+      for (size_t i = 0; i < points.size(); i++) {
+        const HistoryPoint& point = points[i];
+        table.add({Cell(point.snapshot), Cell(point.created_at), Cell(point.command)});
+        if (!state->changes) continue;
+        print_out(printable(point.command) + "\n");
+        const HistoryPoint* next = i + 1 < points.size() ? &points[i + 1] : nullptr;
+        ATOLL_TRY(print_changes(client, state->sandbox, point, next));
+      }
+      if (!state->changes) table.print();
+      return 0;
+    });
+  };
+  return command;
+}
+
+Command undo_command() {
+  auto sandbox = std::make_shared<std::string>();
+  Command command;
+  command.name = "undo";
+  command.summary = "Return a sandbox to the state before its last command; what runs in it ends";
+  command.examples = {"atoll create --history --name web && atoll exec web -- rm -rf /workspace",
+                      "atoll undo web"};
+  command.arguments = {{"SANDBOX", "id or name", sandbox.get(), true, Complete::Sandbox}};
+  command.run = [sandbox](const Globals& globals) {
+    return with_client(globals, [&](Client& client) -> Result<int> {
+      ATOLL_ASSIGN(HistoryPoint point, client.undo(*sandbox));
+      if (globals.json)
+        print_json(point.json);
+      else if (!globals.quiet)
+        print_out("undone: " + printable(point.command) + "\n");
+      return 0;
     });
   };
   return command;

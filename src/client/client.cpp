@@ -88,6 +88,7 @@ std::string to_body(const CreateRequest& request) {
   }
   if (!request.git.url.empty()) body["git"] = to_json(request.git);
   if (request.ephemeral) body["ephemeral"] = true;
+  if (request.history) body["history"] = true;
   if (!request.allow_pool) body["pool"] = false;
   return json::serialize(body);
 }

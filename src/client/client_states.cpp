@@ -70,6 +70,49 @@ Result<Sandbox> Client::restore(std::string_view sandbox, std::string_view snaps
   return client::to_sandbox(value);
 }
 
+static HistoryPoint to_point(const json::value& value) {
+  return {.snapshot = text_of(value, "snapshotId"),
+          .command = text_of(value, "command"),
+          .created_at = text_of(value, "createdAt"),
+          .json = json::serialize(value)};
+}
+
+Result<std::vector<HistoryPoint>> Client::history(std::string_view sandbox) {
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "GET", sandbox_target(sandbox, "/history"), {}));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "points"), to_point);
+}
+
+Result<HistoryPoint> Client::undo(std::string_view sandbox) {
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/undo"), "{}"));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return to_point(value);
+}
+
+static FileDifference to_difference(const json::value& value) {
+  return {.path = text_of(value, "path"),
+          .kind = text_of(value, "kind"),
+          .type = text_of(value, "type"),
+          .size_before = number_of(value, "sizeBefore"),
+          .size_after = number_of(value, "sizeAfter"),
+          .text = text_of(value, "text")};
+}
+
+Result<DiffAnswer> Client::diff(std::string_view sandbox, std::string_view from,
+                                std::string_view to, bool with_texts) {
+  std::string query = "?from=" + http::percent_encode(from);
+  if (!to.empty()) query += "&to=" + http::percent_encode(to);
+  if (with_texts) query += "&text=true";
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->patient, "GET", sandbox_target(sandbox, "/diff" + query), {}));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return DiffAnswer{.changes = client::list_of(member(value, "changes"), to_difference),
+                    .complete = client::flag_of(value, "complete"),
+                    .json = std::move(answer)};
+}
+
 Result<std::vector<Sandbox>> Client::fork(std::string_view sandbox, const ForkRequest& request) {
   json::object body{{"count", static_cast<int64_t>(request.count)}};
   if (!request.name.empty()) body["name"] = request.name;

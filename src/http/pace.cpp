@@ -8,12 +8,14 @@ Pace::Duration Pace::patience() const {
   return window_ - waited_ + (safe ? window_ : Duration(0));
 }
 
-void Pace::waited(Duration time) {
+bool Pace::waited(Duration time) {
+  bool in_time = time <= patience();
   waited_ += time;
-  if (waited_ < window_) return;
+  if (waited_ < window_) return in_time;
   waited_ %= window_;
   received_ = 0;
   first_ = false;
+  return in_time;
 }
 
 }  // namespace atl::http

@@ -16,7 +16,8 @@ class Pace {
 
   // How long it may stay silent now before it is too slow.
   Duration patience() const;
-  void waited(Duration time);
+  // Says whether that was within its patience.
+  [[nodiscard]] bool waited(Duration time);
   void received(size_t bytes) { received_ += bytes; }
 
  private:

@@ -8,6 +8,11 @@ namespace atl::http {
 
 constexpr size_t kFramingRead = 4096;
 
+// Deadlines are not exact: bytes may still come before one is noticed.
+static tl::unexpected<Error> too_slow() {
+  return fail(ErrorCode::Timeout, "the request body comes too slowly");
+}
+
 RequestBody::RequestBody(Socket& socket, InputBuffer& input, RequestHead& head,
                          std::chrono::milliseconds timeout, Pace pace)
     : socket_(socket),
@@ -58,7 +63,7 @@ std::chrono::milliseconds RequestBody::patience() const {
 Task<Result<size_t>> RequestBody::read_socket(std::span<char> into) {
   auto begun = Socket::Clock::now();
   ATOLL_CO_ASSIGN(size_t got, co_await socket_.read(into, patience()));
-  pace_.waited(Socket::Clock::now() - begun);
+  if (!pace_.waited(Socket::Clock::now() - begun)) co_return too_slow();
   pace_.received(got);
   if (got == 0) co_return fail(ErrorCode::Unavailable, "the client went away during the body");
   co_return got;
@@ -109,7 +114,7 @@ Task<Result<void>> RequestBody::wait_readable() {
   if (owes_continue_) ATOLL_CO_TRY(co_await continue_if_expected());
   auto begun = Socket::Clock::now();
   auto readable = co_await socket_.wait_readable(patience());
-  pace_.waited(Socket::Clock::now() - begun);
+  if (readable && !pace_.waited(Socket::Clock::now() - begun)) co_return too_slow();
   co_return readable;
 }
 

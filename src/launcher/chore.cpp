@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 namespace atl::launcher {
 namespace {
 
-constexpr size_t kMaxBytes = 4096;
+constexpr size_t kMaxBytes = 256u << 10;
 constexpr char kDone = 'K';
 constexpr char kFailed = 'E';
 
@@ -34,6 +35,8 @@ constexpr char kFailed = 'E';
 
 Result<Chore> Chore::start(const char* name, unsigned seconds, const Work& work) {
   ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
+  int buffer = 2 * static_cast<int>(kMaxBytes);
+  setsockopt(pair.theirs.get(), SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof buffer);
   pid_t parent = getpid();
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", name);

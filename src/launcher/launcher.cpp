@@ -157,6 +157,8 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_restore(header.id, payload);
       case wire::LauncherType::DropRequest:
         return on_drop(header.id, payload);
+      case wire::LauncherType::DiffRequest:
+        return on_diff(header.id, payload);
       case wire::LauncherType::ReserveRequest:
         return on_reserve(header.id, payload);
       case wire::LauncherType::UsageRequest:

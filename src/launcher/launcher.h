@@ -62,6 +62,8 @@ class Launcher {
   Result<void> on_copy(uint32_t id, std::string_view payload);
   Result<void> on_restore(uint32_t id, std::string_view payload);
   Result<void> on_drop(uint32_t id, std::string_view payload);
+  Result<void> on_diff(uint32_t id, std::string_view payload);
+  Result<UniqueFd> open_layer(const std::string& layer) const;
   struct StateWork {
     uint32_t id;       // of the request
     std::string slot;  // frozen meanwhile; empty: none

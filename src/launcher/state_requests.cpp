@@ -10,12 +10,15 @@
 #include "launcher/mount_table.h"
 #include "launcher/rootfs.h"
 #include "os/file.h"
+#include "storage/tree_diff.h"
 
 namespace atl::launcher {
 namespace {
 
 constexpr size_t kWorkAtOnce = 8;
 constexpr unsigned kWorkSeconds = 60;
+// One message must hold it.
+constexpr size_t kMaxDiffBytes = 180u << 10;
 constexpr std::chrono::milliseconds kFreezeLimit{5000};
 
 template <class Message>
@@ -178,6 +181,51 @@ Result<void> Launcher::on_drop(uint32_t id, std::string_view payload) {
   ATOLL_TRY(pool_.release_state(request.state));
   ATOLL_TRY(trash_.take(pool_.states(), request.state));
   send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<UniqueFd> Launcher::open_layer(const std::string& layer) const {
+  auto imported = os::open_beneath(layers_dir_.get(), layer.c_str(), O_RDONLY | O_DIRECTORY);
+  if (imported || imported.error().sys_errno() != ENOENT) return imported;
+  return os::open_beneath(pool_.states(), (layer + "/upper").c_str(), O_RDONLY | O_DIRECTORY);
+}
+
+Result<void> Launcher::on_diff(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::DiffRequest>(payload));
+  bool now = request.after.empty();
+  ATOLL_TRY(check_id(request.before));
+  ATOLL_TRY(check_id(now ? request.sandbox : request.after));
+  for (const std::string& layer : request.layers) ATOLL_TRY(check_id(layer));
+  auto work = [this, request, now]() -> Result<Chore::Outcome> {
+    auto upper = [](int dir, const std::string& name) {
+      return os::open_beneath(dir, (name + "/upper").c_str(), O_RDONLY | O_DIRECTORY);
+    };
+    ATOLL_ASSIGN(UniqueFd before, upper(pool_.states(), request.before));
+    ATOLL_ASSIGN(UniqueFd after, now ? upper(pool_.sandboxes(), request.sandbox)
+                                     : upper(pool_.states(), request.after));
+    std::vector<UniqueFd> layers;
+    storage::DiffPlan plan{.before = before.get(), .after = after.get()};
+    for (const std::string& layer : request.layers) {
+      ATOLL_ASSIGN(UniqueFd fd, open_layer(layer));
+      plan.layers.push_back(fd.get());
+      layers.push_back(std::move(fd));
+    }
+    plan.max_bytes = kMaxDiffBytes;
+    plan.with_texts = request.with_texts;
+    ATOLL_ASSIGN(storage::Diff diff, storage::diff_trees(plan));
+    wire::Difference reply;
+    reply.complete = diff.complete;
+    for (storage::Change& change : diff.changes) {
+      reply.changes.push_back({.kind = static_cast<uint8_t>(change.kind),
+                               .type = static_cast<uint8_t>(change.type),
+                               .path = std::move(change.path),
+                               .size_before = change.size_before,
+                               .size_after = change.size_after,
+                               .text = std::move(change.text)});
+    }
+    return outcome(reply);
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = {}});
   return {};
 }
 

@@ -47,7 +47,8 @@ struct Origin {
 struct SnapshotInput {
   std::string message;
   std::vector<std::string> tags;
-  uint32_t keep_s = 0;  // 0: until it is removed
+  uint32_t keep_s = 0;     // 0: until it is removed
+  bool automatic = false;  // for the history
 };
 
 // What remains of a deleted sandbox for a day.
@@ -95,6 +96,14 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
   Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
                                              std::vector<Spec> specs);
+  // From a snapshot to another, or to what the sandbox is now.
+  Task<Result<Difference>> diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
+                                bool with_texts);
+  // With a history, the state before a command is kept; undo returns to the last of them, and again
+  // to the one before.
+  Task<Result<void>> before_command(SandboxPtr sandbox, std::string command);
+  Task<Result<SnapshotPtr>> undo(SandboxPtr sandbox);
+  std::vector<SnapshotPtr> history(const Sandbox& sandbox) const;  // oldest first
   Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
   const SnapshotIndex& snapshots() const { return snapshots_; }
 
@@ -146,6 +155,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> renew_identity(SandboxSession& session);
   Result<void> load_snapshots();
   Task<void> remove_expired_snapshots();
+  Task<void> remove_points(std::vector<SnapshotPtr> points);
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);
   Task<Result<SandboxPtr>> acknowledge(SandboxPtr sandbox, Result<void> configured, Saved saved);

@@ -124,6 +124,7 @@ Task<void> Manager::clear_away(SandboxPtr sandbox) {
   store::Write booked;
   booked.put_documents.push_back(ledger_.add(sandbox->record));
   (void)co_await write(std::move(booked));
+  co_await remove_points(history(*sandbox));
   auto handle = std::exchange(sandbox->handle, nullptr);
   Result<void> gone = handle != nullptr ? co_await handle->destroy()
                                         : co_await backend_.discard(sandbox->record.id);

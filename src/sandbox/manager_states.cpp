@@ -48,16 +48,18 @@ Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInp
   snapshot.parent = sandbox->record.snapshot;
   snapshot.message = std::move(input.message);
   snapshot.tags = std::move(input.tags);
+  snapshot.automatic = input.automatic;
   snapshot.created_at_ms = wall_clock_ms();
   if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
   snapshot.frozen_us = timings.frozen_us;
   snapshot.total_us = timings.total_us;
   snapshot.bytes = timings.bytes;
   sandbox->record.snapshot = snapshot.id;
+  if (input.automatic) sandbox->record.untouched = false;
   store::Write change;
   change.put_sandbox = {sandbox->record.id, encode_record(sandbox->record)};
   change.put_documents.push_back(document_of(snapshot));
-  change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
+  if (!snapshot.automatic) change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
   auto written = co_await write(std::move(change));
   if (!written) {
     sandbox->record.snapshot = snapshot.parent;
@@ -86,6 +88,26 @@ Task<void> Manager::remove_expired_snapshots() {
   }
 }
 
+static std::string layers_of(const Record& record) {
+  auto found = record.backend_state.find("layers");
+  return found == record.backend_state.end() ? std::string() : found->second;
+}
+
+Task<Result<Difference>> Manager::diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
+                                       bool with_texts) {
+  const Record& after = to != nullptr ? to->source : sandbox->record;
+  if (layers_of(from->source) != layers_of(after)) {
+    co_return fail(ErrorCode::InvalidState,
+                   "the two stand on different templates: they have nothing in common");
+  }
+  DiffInput input{.before = from->id,
+                  .after = to != nullptr ? to->id : std::string(),
+                  .session_key = sandbox->record.id,
+                  .metadata = after.backend_state,
+                  .with_texts = with_texts};
+  co_return co_await backend_.diff_states(std::move(input));
+}
+
 // The files change places at once, so a crash leaves the old ones or the new ones, and a sandbox
 // that is stopped.
 Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
@@ -93,11 +115,7 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
     auto lock = co_await sandbox->lifecycle.lock();
     Record& record = sandbox->record;
     if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
-    auto layers = [](const Record& of) {
-      auto found = of.backend_state.find("layers");
-      return found == of.backend_state.end() ? std::string() : found->second;
-    };
-    if (layers(record) != layers(snapshot->source)) {
+    if (layers_of(record) != layers_of(snapshot->source)) {
       co_return fail(ErrorCode::InvalidState,
                      "the snapshot stands on another template; create a sandbox from it instead");
     }
@@ -108,6 +126,7 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
     ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
     Record before = record;
     record.snapshot = snapshot->id;
+    record.untouched = true;
     ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
   }
   co_return co_await resume(std::move(sandbox));

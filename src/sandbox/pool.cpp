@@ -140,8 +140,10 @@ Task<void> Pool::add_one(std::string template_name, int generation) {
   if (unwanted) co_return;
   if (handle) {
     shelf.ready.push_back(std::move(*handle));
+    shelf.trouble.reset();
   } else {
     shelf.failures++;
+    shelf.trouble = handle.error();
     log(LogLevel::Warning, "cannot refill the pool",
         {{"template", template_name}, {"error", handle.error().message()}});
   }
@@ -163,6 +165,12 @@ void Pool::forget(const std::string& session_key) {
                   [&](const auto& handle) { return handle->session().id() == session_key; });
     warm(name);
   }
+}
+
+std::optional<Error> Pool::trouble(const std::string& template_name) const {
+  auto shelf = shelves_.find(template_name);
+  if (shelf == shelves_.end() || !shelf->second.ready.empty()) return std::nullopt;
+  return shelf->second.trouble;
 }
 
 // The shelf stays: coroutines under way refer to it.

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "atoll/sandbox_backend.h"
@@ -43,6 +44,8 @@ class Pool : public std::enable_shared_from_this<Pool> {
   void forget(const std::string& session_key);
   bool contains(const std::string& session_key) const;
   std::map<std::string, size_t> sizes() const;
+  // Why none can be made at present, where that is so.
+  std::optional<Error> trouble(const std::string& template_name) const;
   const Limits& limits() const { return options_.limits; }
   // Destroys what is ready and stops refilling.
   Task<void> drain();
@@ -55,6 +58,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     size_t under_way = 0;
     bool refill_due = false;
     int failures = 0;
+    std::optional<Error> trouble;  // of the last attempt
     int generation = 0;  // counts how often it was retired
     bool retired = false;
   };

@@ -49,6 +49,7 @@ class FakeBackend : public SandboxBackend {
   Task<Result<CopyTimings>> copy_files(std::string, std::string) override { return unused(); }
   Task<Result<void>> restore_state(std::string, std::string) override { co_return Result<void>(); }
   Task<Result<void>> drop_state(std::string) override { co_return Result<void>(); }
+  Task<Result<Difference>> diff_states(DiffInput) override { co_return Difference{}; }
   static Task<Result<CopyTimings>> unused() { co_return CopyTimings{}; }
   Task<Result<void>> reclaim(Known) override { co_return Result<void>(); }
   std::vector<std::string> degraded() const override { return {}; }

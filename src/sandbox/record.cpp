@@ -95,7 +95,11 @@ GitSource git_from(const json::object& object) {
 
 // Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
-  if (object.contains("snapshot")) record.snapshot = text(object, "snapshot");
+  if (object.contains("snapshot")) {
+    record.snapshot = text(object, "snapshot");
+    record.untouched = object.at("untouched").as_bool();
+    record.spec.history = object.at("history").as_bool();
+  }
   if (!object.contains("tenant")) return;
   record.owner = {.tenant = text(object, "tenant"), .key_id = text(object, "keyId")};
   record.generation = text(object, "generation");
@@ -147,6 +151,8 @@ std::string encode_record(const Record& record) {
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
       {"snapshot", record.snapshot},
+      {"untouched", record.untouched},
+      {"history", spec.history},
       {"createdAtMs", record.created_at_ms},
       {"startedAtMs", record.started_at_ms},
       {"endedAtMs", record.ended_at_ms},

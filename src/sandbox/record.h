@@ -60,6 +60,7 @@ struct Spec {
   uint32_t delete_after_stopped_s = 0;
   bool auto_resume = true;  // a call to one that idleness stopped starts it again
   bool ephemeral = false;
+  bool history = false;  // the state before every command is kept
   bool from_pool = true;
 };
 
@@ -87,7 +88,8 @@ struct Record {
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
   std::map<std::string, std::string> backend_state;
-  std::string snapshot;  // the last it was kept in or returned to
+  std::string snapshot;    // the last it was kept in or returned to
+  bool untouched = false;  // no command has run since it was returned there
   int64_t created_at_ms = 0;
   int64_t started_at_ms = 0;
   int64_t ended_at_ms = 0;  // of the last run; 0 while running

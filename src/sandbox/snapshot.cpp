@@ -22,6 +22,7 @@ std::string encode_snapshot(const Snapshot& snapshot) {
       {"frozenUs", snapshot.frozen_us},
       {"totalUs", snapshot.total_us},
       {"bytes", snapshot.bytes},
+      {"automatic", snapshot.automatic},
   };
   return json::serialize(object);
 }
@@ -42,6 +43,7 @@ Result<Snapshot> decode_snapshot(std::string_view text) {
     snapshot.frozen_us = object.at("frozenUs").to_number<uint32_t>();
     snapshot.total_us = object.at("totalUs").to_number<uint32_t>();
     snapshot.bytes = object.at("bytes").to_number<uint64_t>();
+    snapshot.automatic = object.at("automatic").as_bool();
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("the record of a snapshot: ") + error.what());
   }

@@ -16,6 +16,7 @@ struct Snapshot {
   std::string parent;  // the snapshot that the sandbox stood on; empty: its template
   std::string message;
   std::vector<std::string> tags;
+  bool automatic = false;  // a point of the sandbox's history; `message` is the command after it
   int64_t created_at_ms = 0;
   int64_t expires_at_ms = 0;  // 0: never
   uint32_t frozen_us = 0;     // for how long the sandbox stood still

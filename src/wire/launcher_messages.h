@@ -29,6 +29,8 @@ enum class LauncherType : uint16_t {
   Kept,
   RestoreRequest,  // a stopped sandbox's files become those of a state
   DropRequest,     // a state is not needed any more
+  DiffRequest,     // what changed between two states
+  Difference,
   UsageRequest,
   Usage,
   Ended,  // unasked: a sandbox's PID 1 is gone
@@ -156,6 +158,33 @@ struct DropRequest {
   static constexpr LauncherType kType = LauncherType::DropRequest;
   std::string state;
   void visit(auto& v) { v(state); }
+};
+
+struct DiffRequest {
+  static constexpr LauncherType kType = LauncherType::DiffRequest;
+  std::string before;               // a state
+  std::string after;                // a state, or:
+  std::string sandbox;              // as it is now
+  std::vector<std::string> layers;  // of both, topmost first
+  bool with_texts = false;
+  void visit(auto& v) { v(before, after, sandbox, layers, with_texts); }
+};
+
+struct FileChange {
+  uint8_t kind = 0;
+  uint8_t type = 0;
+  std::string path;
+  uint64_t size_before = 0;
+  uint64_t size_after = 0;
+  std::string text;
+  void visit(auto& v) { v(kind, type, path, size_before, size_after, text); }
+};
+
+struct Difference {
+  static constexpr LauncherType kType = LauncherType::Difference;
+  std::vector<FileChange> changes;
+  bool complete = true;
+  void visit(auto& v) { v(changes, complete); }
 };
 
 struct UsageRequest {

@@ -17,7 +17,7 @@ SESSION = "example"  # the connection id in the description
 # They change what the other requests need: an allowed one gets a sandbox of its own.
 LIFECYCLE = {
     "deleteSandbox", "stopSandbox", "resumeSandbox", "pauseSandbox", "unpauseSandbox", "restoreSandbox", "snapshotSandbox",
-    "createSandboxSnapshot", "forkSandbox",
+    "createSandboxSnapshot", "forkSandbox", "undoSandbox",
 }  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
-    "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "update", "usage", "rm", "events", "token", "template", "system",
+    "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "diff", "history", "undo", "update", "usage", "rm", "events", "token", "template", "system",
     "doctor", "serve", "key", "secret", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip
 NESTED = [
@@ -120,7 +120,8 @@ class Run(AtollCase):
         self.assertEqual(cli("run", "-u", "nobody", "--", "id", "-un").stdout, "nobody\n")
 
     def test_interrupted_run_leaves_nothing(self):
-        process = start_cli("run", "--", "sh", "-c", "echo ready; sleep 100")
+        # By exec: a shell that is interrupted just before it starts a command waits for that command.
+        process = start_cli("run", "--", "sh", "-c", "echo ready; exec sleep 100")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)

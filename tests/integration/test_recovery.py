@@ -127,6 +127,30 @@ class Kills(AtollCase):
         self.assertEqual(box.output(go, offset=9 * 12345), text[9 * 12345 :])
 
 
+class Inheritance(AtollCase):
+    """A server of its own: the supervisor gives up after too many deaths in a row."""
+
+    server_options = {"on_exit": "keep"}
+
+    def test_commands_inherit_the_same_as_before(self):
+        """Environment, user and profile; also a secret that has been deleted since."""
+        request("PUT", "/v1/secrets/GIVEN", {"value": "secret"})
+        boxes = {
+            self.create(env={"A": "1"}, profile="strict", user="user"): ("1", "", "user", "0000000000000000"),
+            self.create(env={"A": "2"}, secrets=["GIVEN"]): ("2", "secret", "root", None),
+        }
+        script = 'echo "$A/$GIVEN/$(id -un)"; sed -n "s/^CapBnd:[[:space:]]*//p" /proc/self/status'
+        before = {box: box.exec("/bin/sh", "-c", script)["stdout"] for box in boxes}
+        for box, (value, secret, user, capabilities) in boxes.items():
+            first, second = before[box].splitlines()
+            self.assertEqual(first, f"{value}/{secret}/{user}")
+            self.assertTrue(capabilities is None or second == capabilities, second)
+        request("DELETE", "/v1/secrets/GIVEN")
+        for which in ("server", "launcher"):
+            self.server.kill(which)
+            self.assertEqual({box: box.exec("/bin/sh", "-c", script)["stdout"] for box in boxes}, before)
+
+
 class Storms(AtollCase):
     server_options = {"on_exit": "keep"}
     ROUNDS = 30

@@ -140,6 +140,59 @@ class States(StateCase):
         self.assertEqual(request("PATCH", copy.path(""), {"resources": {"diskGB": 1}}).status, 200)
         self.assertEqual(self.sh(copy, fill), "")
 
+    def test_diff(self):
+        box = self.create()
+        self.sh(box, "echo one > same; echo one > changed; mkdir gone; echo x > gone/f")
+        first = self.take(box)["snapshotId"]
+        self.sh(box, "echo two > changed; rm -r gone; echo new > new; rm /etc/issue; chmod 700 same")
+        second = self.take(box)["snapshotId"]
+        self.sh(box, "rm new")
+
+        def changes(tail):
+            body = request("GET", box.path(f"/diff?from={first}{tail}")).json
+            self.assertTrue(body["complete"])
+            return {item["path"]: item for item in body["changes"]}
+
+        found = changes(f"&to={second}&text=true")
+        kinds = {path: item["kind"] for path, item in found.items()}
+        self.assertEqual(kinds, {"/etc/issue": "removed", "/workspace/changed": "changed", "/workspace/gone": "removed",
+                                 "/workspace/new": "added", "/workspace/same": "changed"})
+        self.assertEqual(found["/workspace/changed"]["text"], "@@ -1 +1 @@\n-one\n+two\n")
+        self.assertEqual((found["/workspace/new"]["sizeBefore"], found["/workspace/new"]["sizeAfter"]), (0, 4))
+        self.assertNotIn("/workspace/new", changes(""))
+        shown = cli("diff", box.id, first, second, "--text").stdout
+        self.assertRegex(shown, r"(?m)^~ /workspace/changed  4 B -> 4 B\n  @@ -1 \+1 @@\n  -one\n  \+two$")
+        self.assertRegex(shown, r"(?m)^- /workspace/gone/$")
+        self.sh(box, "mkdir many; cd many; for i in $(seq 6000); do : > a-rather-long-name-for-a-file-$i; done")
+        body = request("GET", box.path(f"/diff?from={first}")).json
+        self.assertFalse(body["complete"], "what does not fit is said to be missing")
+        self.assertGreater(len(body["changes"]), 1000)
+        self.assertEqual(request("GET", box.path("/diff")).status, 400)
+
+    def test_history_and_undo(self):
+        name = unique("undo")
+        box = self.create(name=name, history=True)
+        self.sh(box, "echo one > f")
+        self.sh(box, "echo two > f")
+        cli("exec", name, "--", "rm", "-rf", "/workspace/f", "/etc/issue")
+        points = request("GET", box.path("/history")).json["points"]
+        self.assertEqual([point["command"].split()[0] for point in points][-1], "rm")
+        self.assertEqual(len(points), 3)
+        self.assertEqual(request("GET", box.path("/snapshots")).json["snapshots"], [], "these are not for everybody")
+        self.assertIn("undone: rm -rf /workspace/f", cli("undo", name).stdout)
+        self.assertEqual(request("POST", box.path("/undo")).json["snapshotId"], points[1]["snapshotId"])
+        self.assertEqual(request("POST", box.path("/undo")).json["snapshotId"], points[0]["snapshotId"])
+        reply = request("POST", box.path("/undo"))
+        self.assertEqual((reply.status, reply.json["message"]), (409, "there is nothing more to undo"))
+        self.assertEqual(self.sh(box, "ls /workspace; test -e /etc/issue && echo there"), "there\n")
+        self.assertEqual(len(request("GET", box.path("/history")).json["points"]), 1, "what was undone is gone")
+        self.sh(box, "echo new > g")
+        shown = cli("history", name, "--changes").stdout
+        self.assertRegex(shown, r"(?m)^\+ /workspace/g  4 B$")
+        plain = self.create()
+        reply = request("POST", plain.path("/undo"))
+        self.assertEqual(reply.status, 409, reply)
+
     def test_bad_input(self):
         box = self.create()
         cases = [

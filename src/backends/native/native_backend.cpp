@@ -123,9 +123,9 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput
   auto session =
       std::make_unique<NativeSession>(executor_, input.session_key, socket_of(slot), nullptr);
   // All told again: the server may have died between doing a thing and recording it, or before it
-  // had told the agent the first time.
+  // had told the agent the first time. Limits that cannot be set are no reason to end it.
   wire::LimitsRequest limits{.slot = slot, .sandbox = input.session_key, .limits = input.limits};
-  ATOLL_CO_TRY(co_await launcher_->tell(std::move(limits)));
+  (void)co_await launcher_->tell(std::move(limits));
   wire::FreezeRequest freeze{.slot = slot, .frozen = input.frozen};
   ATOLL_CO_TRY(co_await launcher_->tell(std::move(freeze)));
   if (!input.keep_settings) session->configure_on_connect(configuration(input));

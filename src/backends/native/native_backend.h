@@ -50,6 +50,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<CopyTimings>> copy_files(std::string from, std::string session_key) override;
   Task<Result<void>> restore_state(std::string session_key, std::string state) override;
   Task<Result<void>> drop_state(std::string state) override;
+  Task<Result<Difference>> diff_states(DiffInput input) override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);

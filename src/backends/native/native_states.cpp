@@ -46,4 +46,27 @@ Task<Result<void>> NativeBackend::drop_state(std::string state) {
   return launcher_->tell(std::move(request));
 }
 
+Task<Result<Difference>> NativeBackend::diff_states(DiffInput input) {
+  CreateInput pinned;
+  pinned.existing_metadata = std::move(input.metadata);
+  wire::DiffRequest request{.before = std::move(input.before),
+                            .after = std::move(input.after),
+                            .sandbox = std::move(input.session_key),
+                            .layers = {},
+                            .with_texts = input.with_texts};
+  ATOLL_CO_ASSIGN(request.layers, layers_for(pinned));
+  ATOLL_CO_ASSIGN(auto reply, co_await launcher_->call<wire::Difference>(request));
+  Difference difference;
+  difference.complete = reply.complete;
+  for (wire::FileChange& change : reply.changes) {
+    difference.changes.push_back({.kind = static_cast<StateChange::Kind>(change.kind),
+                                  .type = static_cast<char>(change.type),
+                                  .path = std::move(change.path),
+                                  .size_before = change.size_before,
+                                  .size_after = change.size_after,
+                                  .text = std::move(change.text)});
+  }
+  co_return difference;
+}
+
 }  // namespace atl::native
