@@ -184,7 +184,10 @@ class Client {
   Result<AccountUsage> account_usage();
 
   // ---- the server
-  Result<std::vector<TemplateInfo>> templates();
+  Result<std::vector<TemplateInfo>> templates(bool all_versions = false);
+  // NAME, NAME@VERSION or NAME:TAG. Conflict while sandboxes are made from it.
+  Result<void> remove_template(std::string_view reference);
+  Result<void> tag_template(std::string_view reference, std::string_view tag);
   Result<SystemInfo> system();
   Result<void> health();
   // What the server knows, as an archive (`atoll backup`); returns its size.

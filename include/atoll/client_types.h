@@ -112,6 +112,11 @@ struct TemplateInfo {
   std::string name;
   std::string created_at;
   std::string digest;
+  uint32_t version = 1;
+  uint64_t layers = 0;
+  uint64_t bytes = 0;   // 0: not known
+  uint64_t in_use = 0;  // sandboxes and snapshots that are made from this version
+  std::vector<std::string> tags;
 };
 
 struct SystemInfo {

@@ -26,7 +26,7 @@ struct Entry {
 
 // What the path names first.
 std::string target_of(const http::Request& request) {
-  for (const char* name : {"id", "name", "snapshot"}) {
+  for (const char* name : {"id", "name", "snapshot", "template"}) {
     if (const std::string& value = request.param(name); !value.empty()) return value;
   }
   return {};

@@ -78,12 +78,12 @@ Task<Result<void>> environments(Context& context, http::Request& request,
 
 Task<Result<void>> show(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(image::Template item,
-                  image::load_template(templates_dir(context), request.param("id")));
+                  image::load_template(templates_dir(context), request.param("template")));
   co_return co_await writer.send_json(json::serialize(template_json(context, item)));
 }
 
 Task<Result<void>> remove(Context& context, http::Request& request, http::ResponseWriter& writer) {
-  const std::string& reference = request.param("id");
+  const std::string& reference = request.param("template");
   ATOLL_CO_ASSIGN(auto going, image::select_templates(templates_dir(context), reference));
   for (const image::Template& item : going) {
     size_t users = context.manager.users_of_template(item.key());
@@ -99,7 +99,7 @@ Task<Result<void>> remove(Context& context, http::Request& request, http::Respon
 }
 
 Task<Result<void>> tag(Context& context, http::Request& request, http::ResponseWriter& writer) {
-  const std::string& reference = request.param("id");
+  const std::string& reference = request.param("template");
   ATOLL_CO_TRY(image::tag_template(templates_dir(context), reference, request.param("tag")));
   co_return co_await show(context, request, writer);
 }
@@ -242,9 +242,9 @@ void add_template_routes(ControlRoutes& routes) {
   routes.add(Access::Read, "GET", "/v1/templates", templates);
   routes.add(Access::Read, "GET", "/v1/environments", environments);
   routes.add(Access::Admin, "POST", "/v1/templates/import", import);
-  routes.add(Access::Read, "GET", "/v1/templates/{id}", show);
-  routes.add(Access::Admin, "DELETE", "/v1/templates/{id}", remove);
-  routes.add(Access::Admin, "PUT", "/v1/templates/{id}/tags/{tag}", tag);
+  routes.add(Access::Read, "GET", "/v1/templates/{template}", show);
+  routes.add(Access::Admin, "DELETE", "/v1/templates/{template}", remove);
+  routes.add(Access::Admin, "PUT", "/v1/templates/{template}/tags/{tag}", tag);
 }
 
 }  // namespace atl::api

@@ -107,6 +107,11 @@ std::string to_json(const TemplateInfo& info) {
       .text("name", info.name)
       .text("createdAt", info.created_at)
       .text("digest", info.digest)
+      .number("version", info.version)
+      .number("layers", static_cast<int64_t>(info.layers))
+      .number("sizeBytes", static_cast<int64_t>(info.bytes))
+      .number("inUse", static_cast<int64_t>(info.in_use))
+      .raw("tags", to_json(info.tags))
       .take();
 }
 

@@ -6,5 +6,6 @@
 namespace atl::cli {
 
 Command import_template_command();
+Command export_template_command();
 
 }  // namespace atl::cli

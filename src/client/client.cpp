@@ -254,8 +254,21 @@ Result<Sandbox> Client::update(std::string_view sandbox, const UpdateRequest& re
       impl_->call(impl_->quick, "PATCH", sandbox_target(sandbox), to_body(request)));
 }
 
-Result<std::vector<TemplateInfo>> Client::templates() {
-  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", "/v1/templates", {}));
+Result<void> Client::remove_template(std::string_view reference) {
+  std::string target = "/v1/templates/" + http::percent_encode(reference);
+  ATOLL_TRY(impl_->call(impl_->quick, "DELETE", target, {}));
+  return {};
+}
+Result<void> Client::tag_template(std::string_view reference, std::string_view tag) {
+  std::string target =
+      "/v1/templates/" + http::percent_encode(reference) + "/tags/" + http::percent_encode(tag);
+  ATOLL_TRY(impl_->call(impl_->quick, "PUT", target, {}));
+  return {};
+}
+
+Result<std::vector<TemplateInfo>> Client::templates(bool all_versions) {
+  std::string target = all_versions ? "/v1/templates?all=true" : "/v1/templates";
+  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", target, {}));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
   return client::list_of(client::member(value, "templates"), client::to_template);
 }

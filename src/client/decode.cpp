@@ -189,7 +189,13 @@ Usage to_usage(const json::value& value) {
 }
 
 TemplateInfo to_template(const json::value& value) {
-  return {text_of(value, "name"), text_of(value, "createdAt"), text_of(value, "digest")};
+  TemplateInfo info{text_of(value, "name"), text_of(value, "createdAt"), text_of(value, "digest")};
+  info.version = static_cast<uint32_t>(number_of(value, "version"));
+  info.layers = number_of(value, "layers");
+  info.bytes = number_of(value, "sizeBytes");
+  info.in_use = number_of(value, "inUse");
+  info.tags = texts_of(value, "tags");
+  return info;
 }
 
 SystemInfo to_system(const json::value& value) {

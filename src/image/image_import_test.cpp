@@ -1,8 +1,10 @@
 // Images into the layer store: layouts, saved archives, and layers that take away from others.
 #include <gmock/gmock.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include "image/export.h"
 #include "image/oci_test_support.h"
 #include "image/template_import.h"
 #include "os/id_map.h"
@@ -310,6 +312,40 @@ TEST_F(ImageImportTest, ARootFilesystemMayHaveFilesNamedLikeAnImages) {
   auto whiteouts = import(temp_ / "wh.tar", "other");
   ASSERT_IMPORTED(whiteouts);
   EXPECT_EQ(read_file(in_layer(whiteouts, 0, ".wh.etc")), "kept");
+}
+
+TEST_F(ImageImportTest, AnExportHoldsWhatASandboxWouldSee) {
+  auto made = import_layout(
+      TestImage()
+          .layer({file("etc/gone"),
+                  file("etc/kept", "old"),
+                  {.path = "home/u", .type = AE_IFDIR, .mode = 0700, .uid = 1000, .gid = 1000},
+                  {.path = "su", .mode = 04755, .content = "x"}})
+          .layer({file("etc/.wh.gone", ""), file("etc/kept", "new"), link_to("l", "/etc/kept"),
+                  hardlink_to("again", "etc/kept")}));
+  ASSERT_IMPORTED(made);
+  pid_t pid = fork();  // it moves into mounts of its own
+  if (pid == 0) {
+    auto written = export_template(data_, made->manifest, temp_ / "out.tar.zst");
+    if (!written) fprintf(stderr, "%s\n", written.error().message().c_str());
+    _exit(written ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(pid, &status, 0), pid);
+  ASSERT_EQ(status, 0);
+  EXPECT_TRUE(std::filesystem::is_empty(data_ + "/incoming"));
+  auto again = import(temp_ / "out.tar.zst", "again");
+  ASSERT_IMPORTED(again);
+  EXPECT_EQ(read_file(in_layer(again, 0, "etc/kept")), "new");
+  EXPECT_EQ(read_file(in_layer(again, 0, "again")), "new");
+  EXPECT_FALSE(std::filesystem::exists(in_layer(again, 0, "etc/gone")));
+  EXPECT_EQ(std::filesystem::read_symlink(in_layer(again, 0, "l")), "/etc/kept");
+  struct stat info {};
+  ASSERT_EQ(lstat(in_layer(again, 0, "home/u").c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, os::kDiskIdBase + 1000);
+  EXPECT_EQ(info.st_mode & 07777, 0700u);
+  ASSERT_EQ(lstat(in_layer(again, 0, "su").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 07777, 04755u);
 }
 
 }  // namespace

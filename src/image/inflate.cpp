@@ -26,13 +26,6 @@ Error damaged(archive* reader) {
                            reason == nullptr ? "unknown error" : reason));
 }
 
-Result<bool> send_frame(int socket, const char* data, size_t size) {
-  auto length = static_cast<uint32_t>(size);
-  ATOLL_ASSIGN(bool open, send_all(socket, reinterpret_cast<const char*>(&length), sizeof length));
-  if (!open) return false;
-  return send_all(socket, data, size);
-}
-
 Result<void> copy_plain(archive* reader, int socket) {
   for (;;) {
     const void* block = nullptr;
@@ -41,13 +34,8 @@ Result<void> copy_plain(archive* reader, int socket) {
     int status = archive_read_data_block(reader, &block, &size, &offset);
     if (status == ARCHIVE_EOF) return {};
     if (status != ARCHIVE_OK) return fail(damaged(reader));
-    for (const char* data = static_cast<const char*>(block); size > 0;) {
-      size_t part = std::min<size_t>(size, kMaxFrame);
-      ATOLL_ASSIGN(bool open, send_frame(socket, data, part));
-      if (!open) return fail(ErrorCode::Cancelled, "nobody wants the rest");
-      data += part;
-      size -= part;
-    }
+    ATOLL_ASSIGN(bool open, send_inflated(socket, {static_cast<const char*>(block), size}));
+    if (!open) return fail(ErrorCode::Cancelled, "nobody wants the rest");
   }
 }
 
@@ -79,6 +67,26 @@ Compression detect_compression(std::string_view beginning) {
   return Compression::None;
 }
 
+Result<bool> send_inflated(int socket, std::string_view bytes) {
+  while (!bytes.empty()) {
+    std::string_view part = bytes.substr(0, kMaxFrame);
+    auto length = static_cast<uint32_t>(part.size());
+    ATOLL_ASSIGN(bool open,
+                 send_all(socket, reinterpret_cast<const char*>(&length), sizeof length));
+    if (!open) return false;
+    ATOLL_ASSIGN(open, send_all(socket, part.data(), part.size()));
+    if (!open) return false;
+    bytes.remove_prefix(part.size());
+  }
+  return true;
+}
+
+void finish_inflated(int socket, const Result<void>& outcome) {
+  uint32_t end = 0;
+  if (!send_all(socket, reinterpret_cast<const char*>(&end), sizeof end)) return;
+  outcome ? send_success(socket, {}) : send_failure(socket, outcome.error());
+}
+
 void prepare_inflation() {}
 
 void run_inflation(int socket, const void*) {
@@ -87,9 +95,7 @@ void run_inflation(int socket, const void*) {
   char rest[4096];
   while (inflated && read(socket, rest, sizeof rest) > 0) {
   }
-  uint32_t end = 0;
-  if (!send_all(socket, reinterpret_cast<const char*>(&end), sizeof end)) return;
-  inflated ? send_success(socket, {}) : send_failure(socket, inflated.error());
+  finish_inflated(socket, inflated);
 }
 
 InflatedStream::InflatedStream(int socket)

@@ -19,6 +19,10 @@ Compression detect_compression(std::string_view beginning);
 void prepare_inflation();
 void run_inflation(int socket, const void* argument);
 
+// How a child sends plain bytes, and ends them with how it went. False: nobody reads any more.
+Result<bool> send_inflated(int socket, std::string_view bytes);
+void finish_inflated(int socket, const Result<void>& outcome);
+
 // The parent's side of the child's output.
 class InflatedStream {
  public:

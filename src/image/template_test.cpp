@@ -64,6 +64,38 @@ TEST_F(TemplateTest, ListsInOrderAndIgnoresUnfinishedFiles) {
   EXPECT_EQ(templates->at(1).name, "b");
 }
 
+TEST_F(TemplateTest, VersionsAreSelectedByNumberAndTag) {
+  ASSERT_EQ(*save_template(dir_, {"web", {"one"}, "", ""}), 1u);
+  ASSERT_EQ(*save_template(dir_, {"web", {"two"}, "", ""}), 2u);
+  ASSERT_TRUE(tag_template(dir_, "web@1", "old"));
+  EXPECT_EQ(load_template(dir_, "web")->version, 2u);
+  EXPECT_EQ(load_template(dir_, "web@1")->layers.front(), "one");
+  EXPECT_EQ(load_template(dir_, "web:old")->version, 1u);
+  EXPECT_EQ(load_template(dir_, "web:old")->tags, std::vector<std::string>{"old"});
+  EXPECT_EQ(load_template(dir_, "web@3").error().code(), ErrorCode::TemplateMissing);
+  EXPECT_EQ(load_template(dir_, "web:new").error().code(), ErrorCode::TemplateMissing);
+  for (const char* bad :
+       {"web@", "web@0", "web@-1", "web@1x", "web:", "web:a/b", "@1", "web@99999999999"}) {
+    EXPECT_EQ(load_template(dir_, bad).error().code(), ErrorCode::InvalidArgument) << bad;
+  }
+  EXPECT_EQ(list_template_versions(dir_)->size(), 2u);
+  ASSERT_TRUE(remove_template(dir_, "web:old"));
+  EXPECT_FALSE(load_template(dir_, "web:old"));
+  EXPECT_TRUE(load_template(dir_, "web@2"));
+  ASSERT_TRUE(remove_template(dir_, "web"));
+  EXPECT_TRUE(list_templates(dir_)->empty());
+}
+
+TEST_F(TemplateTest, LayersAreHeldByManyOrByOne) {
+  auto first = hold_layers(dir_);
+  auto second = hold_layers(dir_);
+  ASSERT_TRUE(first && second);
+  EXPECT_FALSE(hold_layers_alone(dir_)->has_value());
+  first->reset();
+  second->reset();
+  EXPECT_TRUE(hold_layers_alone(dir_)->has_value());
+}
+
 TEST_F(TemplateTest, ADamagedManifestIsAnErrorThatNamesTheFile) {
   ASSERT_TRUE(save_template(dir_, {"base", {"one"}, "", ""}));
   for (const char* content : {"", "{", "[]", R"({"name":"base"})",

@@ -120,7 +120,8 @@ class Run(AtollCase):
         self.assertEqual(cli("run", "-u", "nobody", "--", "id", "-un").stdout, "nobody\n")
 
     def test_interrupted_run_leaves_nothing(self):
-        process = start_cli("run", "--", "sh", "-c", "echo ready; sleep 100")
+        # By exec: a shell that is interrupted just before it starts a command waits for that command.
+        process = start_cli("run", "--", "sh", "-c", "echo ready; exec sleep 100")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)
