@@ -71,8 +71,13 @@ class WeakProduct(unittest.TestCase):
         deadline = time.monotonic() + 10
         while not self.socket.exists() and time.monotonic() < deadline:
             os.sched_yield()
-        output = self.attack(expected)
-        failed = set(re.findall(r"^FAIL: (test_\w+)", output, re.MULTILINE))
+        # Some cases are races, which even a weak product wins now and then.
+        failed = set()
+        for _ in range(3):
+            missing = [name for name in expected if name not in failed]
+            if not missing:
+                break
+            failed |= set(re.findall(r"^FAIL: (test_\w+)", self.attack(missing), re.MULTILINE))
         for name in expected:
             with self.subTest(name):
                 self.assertIn(name, failed, "has lost its teeth")
