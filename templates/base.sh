@@ -106,6 +106,8 @@ configure_system() {
   # The whole machine is the environment: pip may install into it.
   printf '[global]\nbreak-system-packages = true\nroot-user-action = ignore\n' \
     >"$root/etc/pip.conf"
+  # All of a sandbox belongs to one tenant: git need not mind which of its users owns what.
+  printf '[safe]\n\tdirectory = *\n' >"$root/etc/gitconfig"
   chroot "$root" useradd --create-home --uid 1000 --user-group --shell /bin/bash user
   mkdir -p "$root/workspace" "$root/.atoll"
   chown 1000:1000 "$root/workspace"

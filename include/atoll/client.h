@@ -157,7 +157,15 @@ class Client {
   // Oldest first; of one sandbox, or of all where `sandbox` is empty.
   Result<std::vector<SnapshotInfo>> snapshots(std::string_view sandbox = {});
   Result<void> remove_snapshot(std::string_view snapshot);
+  // All of its files in one archive; returns the bytes of that. The other takes it, or the archive
+  // of any root filesystem.
+  Result<uint64_t> export_snapshot(std::string_view snapshot, const ByteSink& sink);
+  Result<SnapshotInfo> import_snapshot(const ByteSource& source);
+  // What was removed, or would be.
+  Result<std::vector<SnapshotInfo>> prune_snapshots(const PruneRequest& request);
   Result<Sandbox> restore(std::string_view sandbox, std::string_view snapshot);
+  // The state before that command of its history.
+  Result<Sandbox> restore_before(std::string_view sandbox, uint32_t command);
   Result<std::vector<HistoryPoint>> history(std::string_view sandbox);  // oldest first
   Result<HistoryPoint> undo(std::string_view sandbox);
   // From a snapshot to another, or to what the sandbox is now where `to` is empty.
@@ -188,7 +196,16 @@ class Client {
   // NAME, NAME@VERSION or NAME:TAG. Conflict while sandboxes are made from it.
   Result<void> remove_template(std::string_view reference);
   Result<void> tag_template(std::string_view reference, std::string_view tag);
+  // Built of the same before, it is reused. `log` gets what the build writes, as it comes.
+  Result<MadeTemplate> create_template(const TemplateRequest& request,
+                                       const std::function<void(std::string_view)>& log = {});
+  Result<uint64_t> export_template(std::string_view reference, const ByteSink& sink);
+  // A new version with other settings; what is empty or 0 stays as it is.
+  Result<MadeTemplate> update_template(std::string_view reference,
+                                       const TemplateSettings& settings);
   Result<SystemInfo> system();
+  // Grows to so many bytes first, unless they are 0.
+  Result<StorageInfo> storage(uint64_t grow_to = 0);
   Result<void> health();
   // What the server knows, as an archive (`atoll backup`); returns its size.
   Result<uint64_t> backup(const ByteSink& sink);

@@ -119,6 +119,28 @@ struct TemplateInfo {
   std::vector<std::string> tags;
 };
 
+// A template to build: a base, what is put there and what is run there. Or, with `snapshot`, one
+// that starts from it.
+struct TemplateRequest {
+  std::string name;
+  std::string base = {};  // empty: base
+  struct Seed {
+    std::string from;  // a file or directory here
+    std::string to;    // a path in the sandbox
+  };
+  std::vector<Seed> seeds = {};
+  std::string bootstrap = {};  // a script for /bin/sh, run once as root
+  std::optional<std::chrono::seconds> timeout = {};
+  std::string snapshot = {};
+  TemplateSettings settings = {};
+};
+
+struct MadeTemplate {
+  TemplateInfo info;
+  bool reused = false;  // it had been made of the same before
+  std::string json;     // as the server sent it
+};
+
 struct SystemInfo {
   std::string version;
   std::string backend;
@@ -194,8 +216,17 @@ struct SnapshotInfo {
   std::string json;  // as the server sent it
 };
 
+// What to keep; at least one of the first two says so.
+struct PruneRequest {
+  std::string sandbox = {};  // empty: of all
+  std::optional<uint32_t> newest = {};
+  std::optional<std::chrono::seconds> younger_than = {};
+  bool dry_run = false;
+};
+
 struct HistoryPoint {
   std::string snapshot;
+  uint32_t number = 0;
   std::string command;  // what ran next
   std::string created_at;
   std::string json;  // as the server sent it

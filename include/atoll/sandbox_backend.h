@@ -17,17 +17,38 @@ struct SeedFile {
   std::string content;
 };
 
+// Files of a directory, as a tar archive.
+struct SeedTree {
+  std::string path;
+  std::string archive;
+};
+
 struct PrewarmInput {
   std::string template_key;
+  // What stands for all that it is made from. A template of that key with the same one is reused,
+  // with another it gets a new version. Empty: one of that key is reused whatever it was made from.
+  std::string digest;
   std::string base = "base";  // the template it builds on
   std::vector<SeedFile> seed_files;
+  std::vector<SeedTree> seed_trees;
+  TemplateSettings settings;  // over those of the base
   // Runs once in a sandbox of the new template, before its state is captured.
   std::function<Task<Result<void>>(SandboxSession&)> bootstrap;
   std::function<void(const std::string&)> log;
 };
 
 struct PrewarmResult {
+  std::string key;      // this version of it
   bool reused = false;  // the template was there already
+};
+
+// A state that becomes a template.
+struct PublishInput {
+  std::string template_key;
+  std::string state;
+  std::map<std::string, std::string> metadata;  // of the sandbox that it is a state of
+  std::string source;                           // what the template remembers
+  TemplateSettings settings;
 };
 
 // Enough to find a sandbox again after a restart; small and cheap to produce.
@@ -41,11 +62,7 @@ struct SessionState {
 struct FoundTemplate {
   std::string key;       // this version of it, for CreateInput
   std::string contents;  // differs where the contents do, whatever the key
-  // What a sandbox of it has where its creator says nothing. 0 and empty: as usual.
-  std::map<std::string, std::string> env;
-  std::string workdir;
-  std::string user;
-  Limits limits;
+  TemplateSettings settings;
 };
 
 // How far the import of a template has come.
@@ -81,6 +98,15 @@ struct ImportedTemplate {
   uint64_t entries = 0;
   uint64_t bytes = 0;
   uint32_t reused_layers = 0;
+  std::string note;  // of an uploaded archive, where it has one
+};
+
+// A template, or a state of a sandbox, that becomes an archive.
+struct ExportInput {
+  std::string template_key;
+  std::string state;
+  std::map<std::string, std::string> metadata;  // of the sandbox that it is a state of
+  std::string note;                             // what the archive says of itself
 };
 
 struct CreateInput {
@@ -150,7 +176,7 @@ struct StateChange {
 
 struct Difference {
   std::vector<StateChange> changes;  // by path
-  bool complete = true;             // false: there are more
+  bool complete = true;              // false: there are more
 };
 
 struct DiffInput {
@@ -181,6 +207,10 @@ class SandboxBackend {
   virtual Task<Result<std::shared_ptr<TemplateUpload>>> start_upload() {
     co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
   }
+  // All files of it, as an archive that can be uploaded.
+  virtual Task<Result<std::unique_ptr<FileReader>>> export_archive(ExportInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend exports nothing");
+  }
   // A template of that name gets a new version.
   virtual Task<Result<ImportedTemplate>> import_template(ImportInput) {
     co_return fail(ErrorCode::NotSupported, "this backend imports no templates");
@@ -192,6 +222,9 @@ class SandboxBackend {
   }
   // Idempotent, also under concurrent callers.
   virtual Task<Result<PrewarmResult>> prewarm(PrewarmInput input) = 0;
+  virtual Task<Result<PrewarmResult>> publish_state(PublishInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend makes no templates of states");
+  }
   // Creates or finds again; concurrent callers with one key get one sandbox. A template that does
   // not exist is ErrorCode::TemplateMissing.
   virtual Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) = 0;
@@ -213,6 +246,10 @@ class SandboxBackend {
   virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
   virtual Task<Result<void>> drop_state(std::string state) = 0;
   virtual Task<Result<Difference>> diff_states(DiffInput input) = 0;
+  // Grows to so many bytes first, unless they are 0.
+  virtual Task<Result<StorageInfo>> storage(uint64_t /*grow_to*/) {
+    co_return fail(ErrorCode::NotSupported, "this backend has no storage of its own");
+  }
   virtual std::vector<std::string> degraded() const = 0;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,24 @@ struct Usage {
   uint32_t pids = 0;
   uint64_t oom_kills = 0;
   void visit(auto& v) { v(memory_bytes, memory_peak_bytes, cpu_us, pids, oom_kills); }
+};
+
+// Where sandboxes' files live.
+struct StorageInfo {
+  uint64_t bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t host_free_bytes = 0;  // on the disk below, where it is an image on one
+  bool growable = false;
+  std::string lacking;  // why nothing can be copied or limited; empty where it can
+};
+
+// What a sandbox of a template has where its creator says nothing. 0 and empty: as usual.
+struct TemplateSettings {
+  std::map<std::string, std::string> env;
+  std::string workdir;
+  std::string user;
+  Limits limits;
+  bool operator==(const TemplateSettings&) const = default;
 };
 
 }  // namespace atl

@@ -13,6 +13,21 @@
 #include "agent/file_ops.h"
 
 namespace atl::agent {
+
+static constexpr std::string_view kUnfinished = ".atoll-";
+static constexpr size_t kUnfinishedDigits = 16;
+
+std::string unfinished_name() {
+  unsigned long long random = 0;
+  getrandom(&random, sizeof random, 0);
+  char digits[kUnfinishedDigits + 1];
+  snprintf(digits, sizeof digits, "%016llx", random);
+  return std::string(kUnfinished) + digits;
+}
+
+bool is_unfinished(std::string_view name) {
+  return name.starts_with(kUnfinished) && name.size() == kUnfinished.size() + kUnfinishedDigits;
+}
 namespace {
 
 // The server holds one for each client, also for one that does not read.
@@ -92,11 +107,7 @@ class ReplacementFile {
     ReplacementFile file;
     file.target_ = std::move(target);
     std::string parent = parent_of(file.target_);
-    unsigned long long random = 0;
-    getrandom(&random, sizeof random, 0);
-    char name[40];
-    snprintf(name, sizeof name, "/.atoll-%016llx", random);
-    file.temporary_ = parent + name;
+    file.temporary_ = parent + "/" + unfinished_name();
     file.fd_.reset(open(parent.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0600));
     if (file.fd_.valid()) return file;
     // Overlayfs can do that since Linux 6.3, and not every file system inside is one.

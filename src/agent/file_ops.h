@@ -26,5 +26,8 @@ Result<void> make_directories(const std::string& path, uint32_t mode);
 Result<void> remove_tree(int parent, const char* name);
 std::string parent_of(const std::string& path);
 std::string base_name(const std::string& path);
+// What a file is called while it is being written beside its place.
+std::string unfinished_name();
+bool is_unfinished(std::string_view name);
 
 }  // namespace atl::agent

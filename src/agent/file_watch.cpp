@@ -76,7 +76,10 @@ class Watch {
     return {};
   }
 
-  static FileChange change_of(uint32_t mask) {
+  FileChange change_of(const inotify_event& event) const {
+    uint32_t mask = event.mask;
+    // A file that took its name when it was complete has been written, as its watchers see it.
+    if ((mask & IN_MOVED_TO) != 0 && event.cookie == written_) return FileChange::Modified;
     if (mask & IN_CREATE) return FileChange::Created;
     if (mask & IN_CLOSE_WRITE) return FileChange::Modified;
     if (mask & (IN_DELETE | IN_DELETE_SELF)) return FileChange::Removed;
@@ -102,11 +105,15 @@ class Watch {
     }
     if (event.mask & IN_IGNORED) return {};
     if (event.wd < 0 || static_cast<size_t>(event.wd) >= paths_.size()) return {};
+    if (event.len > 0 && is_unfinished(event.name)) {
+      if ((event.mask & IN_MOVED_FROM) != 0) written_ = event.cookie;
+      return {};
+    }
     std::string path = paths_[static_cast<size_t>(event.wd)];
     if (event.len > 0) path += std::string("/") + event.name;
     bool is_dir = (event.mask & IN_ISDIR) != 0;
     ATOLL_TRY(channel_.send(
-        wire::FileChanged{{.change = change_of(event.mask), .path = path, .is_dir = is_dir}}));
+        wire::FileChanged{{.change = change_of(event), .path = path, .is_dir = is_dir}}));
     bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     return recursive_ && is_dir && appeared ? add(path, 0) : Result<void>();
   }
@@ -116,6 +123,7 @@ class Watch {
   UniqueFd inotify_;
   std::vector<std::string> paths_;  // by watch descriptor
   size_t watched_ = 0;
+  uint32_t written_ = 0;  // the cookie of the last unfinished file that was renamed
 };
 
 }  // namespace

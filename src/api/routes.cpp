@@ -7,6 +7,8 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   ControlRoutes control(table);
   add_system_routes(control);
   add_template_routes(control);
+  add_template_build_routes(control);
+  add_archive_routes(control);
   add_sandbox_routes(control);
   add_state_routes(control);
   add_key_routes(control);

@@ -56,6 +56,8 @@ class RuntimeRoutes {
 
 void add_system_routes(ControlRoutes& routes);
 void add_template_routes(ControlRoutes& routes);
+void add_template_build_routes(ControlRoutes& routes);
+void add_archive_routes(ControlRoutes& routes);
 void add_sandbox_routes(ControlRoutes& routes);
 void add_state_routes(ControlRoutes& routes);
 void add_key_routes(ControlRoutes& routes);

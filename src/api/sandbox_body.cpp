@@ -339,8 +339,8 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   if (base == nullptr) {
     ATOLL_ASSIGN(found, service.manager.backend().find_template(spec.template_name));
   }
-  spec.limits = first_given(given, found.limits, spec.limits);
-  if (!found.user.empty()) spec.user = found.user;
+  spec.limits = first_given(given, found.settings.limits, spec.limits);
+  if (!found.settings.user.empty()) spec.user = found.settings.user;
   if (user) spec.user = *user;
   if (ephemeral) spec.ephemeral = *ephemeral;
   if (history) spec.history = *history;
@@ -348,6 +348,21 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   if (spec.idempotency_key.size() > 256) return fail(bad("idempotencyKey", "at most 256 bytes"));
   spec.from_pool = pool.value_or(true);
   return spec;
+}
+
+Result<void> read_settings(JsonObjectReader& reader, TemplateSettings& settings) {
+  if (reader.has("env")) {
+    ATOLL_ASSIGN(settings.env, reader.string_map("env"));
+    ATOLL_TRY(check_env(settings.env));
+  }
+  ATOLL_ASSIGN(auto workdir, reader.optional_string("workdir"));
+  ATOLL_ASSIGN(auto user, reader.optional_string("user"));
+  if (workdir) settings.workdir = *workdir;
+  if (user) settings.user = *user;
+  if (!settings.workdir.empty() && !settings.workdir.starts_with('/')) {
+    return fail(bad("workdir", "an absolute path"));
+  }
+  return read_resources(reader, settings.limits);
 }
 
 Result<sandbox::Changes> read_changes(const sandbox::Spec& present,

@@ -16,4 +16,7 @@ Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
 Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
                                       const http::JsonDocument& document);
 
+// What a template's sandboxes have; fields that are not there leave it as it is.
+Result<void> read_settings(http::JsonObjectReader& reader, TemplateSettings& settings);
+
 }  // namespace atl::api

@@ -22,14 +22,14 @@ json::value plain_number(double value) {
   return static_cast<double>(whole) == value ? json::value(whole) : json::value(value);
 }
 
-namespace {
-
 json::object resources_json(const Limits& limits) {
   return {{"cpuCores", plain_number(limits.cpu_millis / 1000.0)},
           {"memoryMB", limits.memory_bytes >> 20},
           {"diskGB", plain_number(static_cast<double>(limits.disk_bytes) / (1u << 30))},
           {"pids", limits.pids}};
 }
+
+namespace {
 
 json::object timings_json(const sandbox::Sandbox& sandbox) {
   static constexpr std::string_view kSources[] = {"pool", "cold", "reattached"};
@@ -129,6 +129,27 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
   if (!context.service.settings.base_url.empty()) {
     object["connection"] = connection_json(context, record);
   }
+  return object;
+}
+
+json::object snapshot_json(const sandbox::Snapshot& snapshot) {
+  json::object object{
+      {"snapshotId", snapshot.id},
+      {"sandboxId", snapshot.source.id},
+      {"sandboxName", nullptr},
+      {"template", snapshot.source.spec.template_name},
+      {"parent", nullptr},
+      {"message", snapshot.message},
+      {"tags", json::array(snapshot.tags.begin(), snapshot.tags.end())},
+      {"paths", json::array()},
+      {"createdAt", iso_time(snapshot.created_at_ms)},
+      {"sizeBytes", snapshot.bytes},
+      {"frozenMicroseconds", snapshot.frozen_us},
+      {"totalMicroseconds", snapshot.total_us},
+  };
+  if (!snapshot.source.spec.name.empty()) object["sandboxName"] = snapshot.source.spec.name;
+  if (!snapshot.parent.empty()) object["parent"] = snapshot.parent;
+  if (snapshot.expires_at_ms != 0) object["expiresAt"] = iso_time(snapshot.expires_at_ms);
   return object;
 }
 

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/sandbox_body.h"
 #include "api/shapes.h"
+#include "sandbox/retention.h"
 
 namespace atl::api {
 namespace {
@@ -15,27 +16,6 @@ constexpr size_t kMaxBody = 64u << 10;
 constexpr size_t kMaxMessage = 4096;
 constexpr size_t kMaxTags = 32;
 constexpr int64_t kMaxKeepSeconds = int64_t{10} * 365 * 86400;
-
-json::object snapshot_json(const sandbox::Snapshot& snapshot) {
-  json::object object{
-      {"snapshotId", snapshot.id},
-      {"sandboxId", snapshot.source.id},
-      {"sandboxName", nullptr},
-      {"template", snapshot.source.spec.template_name},
-      {"parent", nullptr},
-      {"message", snapshot.message},
-      {"tags", json::array(snapshot.tags.begin(), snapshot.tags.end())},
-      {"paths", json::array()},
-      {"createdAt", iso_time(snapshot.created_at_ms)},
-      {"sizeBytes", snapshot.bytes},
-      {"frozenMicroseconds", snapshot.frozen_us},
-      {"totalMicroseconds", snapshot.total_us},
-  };
-  if (!snapshot.source.spec.name.empty()) object["sandboxName"] = snapshot.source.spec.name;
-  if (!snapshot.parent.empty()) object["parent"] = snapshot.parent;
-  if (snapshot.expires_at_ms != 0) object["expiresAt"] = iso_time(snapshot.expires_at_ms);
-  return object;
-}
 
 Error bad(std::string_view field, std::string message) {
   return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
@@ -111,14 +91,48 @@ Task<Result<void>> remove(Context& context, http::Request& request, http::Respon
   co_return co_await writer.send_json(std::string(kSuccess));
 }
 
+Task<Result<void>> prune(Context& context, http::Request& request, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
+  ATOLL_CO_ASSIGN(const json::object* object, document.object());
+  http::JsonObjectReader reader(*object);
+  ATOLL_CO_ASSIGN(auto of, reader.optional_string("sandbox"));
+  ATOLL_CO_ASSIGN(auto newest, reader.optional_integer("keepNewest", 0, 1'000'000));
+  ATOLL_CO_ASSIGN(auto younger,
+                  reader.optional_integer("keepYoungerThanSeconds", 0, kMaxKeepSeconds));
+  ATOLL_CO_ASSIGN(auto dry_run, reader.optional_bool("dryRun"));
+  ATOLL_CO_TRY(reader.finish());
+  if (!newest && !younger) co_return fail(bad("keepNewest", "say what is to be kept"));
+  std::string sandbox;
+  if (of) {
+    ATOLL_CO_ASSIGN(sandbox, context.manager.known_id(context.who.caller, *of));
+  }
+  sandbox::Retention retention;
+  if (newest) retention.newest = static_cast<uint32_t>(*newest);
+  if (younger) retention.younger_than_ms = *younger * 1000;
+  auto all = context.manager.snapshots().list(context.who.caller, sandbox);
+  json::array removed;
+  for (const auto& snapshot : surplus_snapshots(all, retention, sandbox::wall_clock_ms())) {
+    if (!dry_run.value_or(false)) ATOLL_CO_TRY(co_await context.manager.remove_snapshot(snapshot));
+    removed.push_back(snapshot_json(*snapshot));
+  }
+  co_return co_await writer.send_json(
+      json::serialize(json::object{{"removed", std::move(removed)}}));
+}
+
 Task<Result<void>> restore(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  ATOLL_CO_ASSIGN(std::string id, reader.require_string("snapshotId"));
+  ATOLL_CO_ASSIGN(auto id, reader.optional_string("snapshotId"));
+  ATOLL_CO_ASSIGN(auto number, reader.optional_integer("to", 1, UINT32_MAX));
   ATOLL_CO_TRY(reader.finish());
-  ATOLL_CO_ASSIGN(auto snapshot, context.manager.find_snapshot(context.who.caller, id));
+  if (id.has_value() == number.has_value()) {
+    co_return fail(bad("snapshotId", "give either a snapshotId or, in to, a command's number"));
+  }
+  auto found = id ? context.manager.find_snapshot(context.who.caller, *id)
+                  : context.manager.find_point(*sandbox, static_cast<uint32_t>(*number));
+  ATOLL_CO_ASSIGN(auto snapshot, std::move(found));
   ATOLL_CO_TRY(co_await context.manager.restore(sandbox, snapshot));
   co_return co_await writer.send_json(json::serialize(sandbox_json(context, *sandbox)));
 }
@@ -128,6 +142,7 @@ Task<Result<void>> history(Context& context, http::Request& request, http::Respo
   json::array points;
   for (const auto& point : context.manager.history(*sandbox)) {
     points.push_back(json::object{{"snapshotId", point->id},
+                                  {"number", point->number},
                                   {"command", point->message},
                                   {"createdAt", iso_time(point->created_at_ms)},
                                   {"frozenMicroseconds", point->frozen_us}});
@@ -203,6 +218,7 @@ void add_state_routes(ControlRoutes& routes) {
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/snapshots", take);
   routes.add(Access::Read, "GET", "/v1/sandboxes/{id}/snapshots", list_of_sandbox);
   routes.add(Access::Read, "GET", "/v1/snapshots", list_all);
+  routes.add(Access::Write, "POST", "/v1/snapshots/prune", prune);
   routes.add(Access::Read, "GET", "/v1/snapshots/{snapshot}", get);
   routes.add(Access::Write, "DELETE", "/v1/snapshots/{snapshot}", remove);
   routes.add(Access::Write, "POST", "/v1/sandboxes/{id}/restore", restore);

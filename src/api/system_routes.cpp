@@ -41,6 +41,32 @@ Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter
   co_return co_await writer.send_json(json::serialize(object));
 }
 
+Task<Result<void>> send_storage(Context& context, uint64_t grow_to, http::ResponseWriter& writer) {
+  ATOLL_CO_ASSIGN(StorageInfo storage, co_await context.manager.backend().storage(grow_to));
+  json::object body{{"sizeBytes", storage.bytes},
+                    {"freeBytes", storage.free_bytes},
+                    {"hostFreeBytes", storage.host_free_bytes},
+                    {"growable", storage.growable},
+                    {"copies", storage.lacking.empty()}};
+  if (!storage.lacking.empty()) body["lacking"] = storage.lacking;
+  co_return co_await writer.send_json(json::serialize(body));
+}
+
+Task<Result<void>> storage(Context& context, http::Request&, http::ResponseWriter& writer) {
+  co_return co_await send_storage(context, 0, writer);
+}
+
+Task<Result<void>> grow_storage(Context& context, http::Request& request,
+                                http::ResponseWriter& writer) {
+  constexpr int64_t kLeast = int64_t{1} << 30, kMost = int64_t{1} << 60;
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request));
+  ATOLL_CO_ASSIGN(const json::object* object, document.object());
+  http::JsonObjectReader reader(*object);
+  ATOLL_CO_ASSIGN(int64_t size, reader.require_integer("sizeBytes", kLeast, kMost));
+  ATOLL_CO_TRY(reader.finish());
+  co_return co_await send_storage(context, static_cast<uint64_t>(size), writer);
+}
+
 // Sizes that a create may ask for by their numbers; the ceiling is this host's.
 Task<Result<void>> shapes(Context& context, http::Request&, http::ResponseWriter& writer) {
   auto shape = [](const char* name, double cores, int memory_mb, int disk_gb) {
@@ -87,6 +113,8 @@ void add_system_routes(ControlRoutes& routes) {
   routes.add(Access::Open, "GET", "/health", health);
   routes.add(Access::Read, "GET", "/v1/system", system);
   routes.add(Access::Read, "GET", "/v1/system/criu-status", criu_status);
+  routes.add(Access::Admin, "GET", "/v1/system/storage", storage);
+  routes.add(Access::Admin, "PATCH", "/v1/system/storage", grow_storage);
   routes.add(Access::Read, "GET", "/v1/shapes", shapes);
   routes.add(Access::Read, "GET", "/v1/drivers", drivers);
   routes.add(Access::Read, "GET", "/v1/whoami", whoami);

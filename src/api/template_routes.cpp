@@ -1,18 +1,13 @@
 // Templates: what there is, where they come from, and how they go.
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/co_spawn.hpp>
-#include <boost/asio/detached.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "api/long_run.h"
 #include "api/routes.h"
-#include "api/shapes.h"
-#include "http/sse.h"
-#include "http/status.h"
-#include "image/template.h"
+#include "api/template_shapes.h"
+#include "http/json.h"
 
 namespace atl::api {
 namespace {
@@ -21,47 +16,15 @@ namespace asio = boost::asio;
 namespace json = boost::json;
 
 constexpr size_t kChunk = 256u << 10;
-constexpr std::chrono::seconds kHeartbeat{15};
-
-json::object defaults_json(const image::TemplateDefaults& defaults) {
-  json::object env;
-  for (const auto& [name, value] : defaults.env) env[name] = value;
-  json::object object{{"env", std::move(env)}};
-  if (!defaults.workdir.empty()) object["workdir"] = defaults.workdir;
-  if (!defaults.user.empty()) object["user"] = defaults.user;
-  if (!defaults.entrypoint.empty()) {
-    object["entrypoint"] = json::array(defaults.entrypoint.begin(), defaults.entrypoint.end());
-  }
-  if (!defaults.cmd.empty()) object["cmd"] = json::array(defaults.cmd.begin(), defaults.cmd.end());
-  return object;
-}
-
-json::object template_json(Context& context, const image::Template& item) {
-  json::object object{{"name", item.name},
-                      {"version", item.version},
-                      {"createdAt", item.created_at},
-                      {"digest", item.digest},
-                      {"layers", item.layers.size()},
-                      {"sizeBytes", item.bytes},
-                      {"inUse", context.manager.users_of_template(item.key())},
-                      {"tags", json::array(item.tags.begin(), item.tags.end())},
-                      {"defaults", defaults_json(item.defaults)}};
-  if (!item.source.empty()) object["source"] = item.source;
-  return object;
-}
-
-const std::string& templates_dir(Context& context) {
-  return context.service.settings.templates_dir;
-}
 
 Task<Result<void>> list(Context& context, http::Request& request, const char* key,
                         http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(bool all, request.query.flag("all"));
-  auto found = all ? image::list_template_versions(templates_dir(context))
-                   : image::list_templates(templates_dir(context));
+  auto found = all ? image::list_template_versions(templates_dir(context.service))
+                   : image::list_templates(templates_dir(context.service));
   if (!found) co_return fail(std::move(found).error());
   json::array items;
-  for (const image::Template& item : *found) items.push_back(template_json(context, item));
+  for (const image::Template& item : *found) items.push_back(template_json(context.service, item));
   co_return co_await writer.send_json(json::serialize(json::object{{key, std::move(items)}}));
 }
 
@@ -78,20 +41,20 @@ Task<Result<void>> environments(Context& context, http::Request& request,
 
 Task<Result<void>> show(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(image::Template item,
-                  image::load_template(templates_dir(context), request.param("template")));
-  co_return co_await writer.send_json(json::serialize(template_json(context, item)));
+                  image::load_template(templates_dir(context.service), request.param("template")));
+  co_return co_await writer.send_json(json::serialize(template_json(context.service, item)));
 }
 
 Task<Result<void>> remove(Context& context, http::Request& request, http::ResponseWriter& writer) {
   const std::string& reference = request.param("template");
-  ATOLL_CO_ASSIGN(auto going, image::select_templates(templates_dir(context), reference));
+  ATOLL_CO_ASSIGN(auto going, image::select_templates(templates_dir(context.service), reference));
   for (const image::Template& item : going) {
     size_t users = context.manager.users_of_template(item.key());
     if (users == 0) continue;
     co_return fail(ErrorCode::Conflict, std::to_string(users) + " sandboxes are made from " +
                                             item.key() + "; delete them first");
   }
-  ATOLL_CO_TRY(image::remove_template(templates_dir(context), reference));
+  ATOLL_CO_TRY(image::remove_template(templates_dir(context.service), reference));
   for (const image::Template& item : going) {
     ATOLL_CO_TRY(co_await context.manager.template_removed(item.key()));
   }
@@ -100,17 +63,10 @@ Task<Result<void>> remove(Context& context, http::Request& request, http::Respon
 
 Task<Result<void>> tag(Context& context, http::Request& request, http::ResponseWriter& writer) {
   const std::string& reference = request.param("template");
-  ATOLL_CO_TRY(image::tag_template(templates_dir(context), reference, request.param("tag")));
+  ATOLL_CO_TRY(
+      image::tag_template(templates_dir(context.service), reference, request.param("tag")));
   co_return co_await show(context, request, writer);
 }
-
-// An import, and who listens to it: it goes on when they have gone.
-struct Run {
-  explicit Run(const asio::any_io_executor& executor) : changed(executor) {}
-  std::optional<TemplateProgress> news;
-  std::optional<Result<ImportedTemplate>> result;
-  asio::steady_timer changed;
-};
 
 std::string progress_json(const TemplateProgress& now) {
   return json::serialize(json::object{{"phase", now.phase},
@@ -118,62 +74,6 @@ std::string progress_json(const TemplateProgress& now) {
                                       {"layers", now.layers},
                                       {"bytes", now.bytes},
                                       {"total", now.total}});
-}
-
-Result<std::string> result_json(Context& context, const ImportedTemplate& made) {
-  ATOLL_ASSIGN(image::Template item, image::load_template(templates_dir(context), made.key));
-  json::object object = template_json(context, item);
-  object["reused"] = made.reused;
-  object["reusedLayers"] = made.reused_layers;
-  object["unpackedFiles"] = made.entries;
-  object["unpackedBytes"] = made.bytes;
-  return json::serialize(object);
-}
-
-std::shared_ptr<Run> start_import(Context& context, const asio::any_io_executor& executor,
-                                  ImportInput input) {
-  auto run = std::make_shared<Run>(executor);
-  input.progress = [run](const TemplateProgress& now) {
-    run->news = now;
-    run->changed.cancel();
-  };
-  auto work = [run, &backend = context.manager.backend(),
-               input = std::move(input)]() mutable -> Task<void> {
-    run->result = co_await backend.import_template(std::move(input));
-    run->changed.cancel();
-  };
-  asio::co_spawn(executor, std::move(work), asio::detached);
-  return run;
-}
-
-// Until something has changed or the time is up.
-Task<void> wait(Run& run) {
-  if (run.news || run.result) co_return;
-  run.changed.expires_after(kHeartbeat);
-  (void)co_await run.changed.async_wait(asio::as_tuple(asio::use_awaitable));
-}
-
-Task<Result<void>> stream(Context& context, Run& run, http::ResponseWriter& writer) {
-  http::EventStream out(writer);
-  ATOLL_CO_TRY(co_await out.start());
-  while (!run.result) {
-    co_await wait(run);
-    if (run.news) {
-      ATOLL_CO_TRY(co_await out.send("progress", progress_json(*std::exchange(run.news, {}))));
-    } else if (!run.result) {
-      ATOLL_CO_TRY(co_await out.heartbeat());
-    }
-  }
-  Result<std::string> made =
-      *run.result ? result_json(context, **run.result) : fail(run.result->error());
-  if (made) {
-    ATOLL_CO_TRY(co_await out.send("complete", *made));
-  } else {
-    json::object error{{"code", http::wire_code(made.error().code())},
-                       {"message", made.error().message()}};
-    ATOLL_CO_TRY(co_await out.send("error", json::serialize(error)));
-  }
-  co_return co_await out.finish();
 }
 
 Result<ImportInput> read_import(const http::JsonDocument& document, bool& streamed) {
@@ -221,19 +121,19 @@ Task<Result<ImportInput>> read_input(Context& context, http::Request& request, b
 }
 
 Task<Result<void>> import(Context& context, http::Request& request, http::ResponseWriter& writer) {
-  auto accept = request.headers.get("accept");
-  bool streamed = accept && accept->find("text/event-stream") != accept->npos;
+  bool streamed = wants_events(request);
   ATOLL_CO_ASSIGN(ImportInput input, co_await read_input(context, request, streamed));
-  auto executor = co_await asio::this_coro::executor;
-  auto run = start_import(context, executor, std::move(input));
-  if (streamed) co_return co_await stream(context, *run, writer);
-  while (!run->result) {
-    run->news.reset();
-    co_await wait(*run);
-  }
-  if (!*run->result) co_return fail(run->result->error());
-  ATOLL_CO_ASSIGN(std::string made, result_json(context, **run->result));
-  co_return co_await writer.send_json(std::move(made), 201);
+  auto work = [&service = context.service, input](LongRun& run) -> Task<Result<std::string>> {
+    ImportInput imported = input;
+    imported.progress = [&run](const TemplateProgress& now) {
+      run.tell_state("progress", progress_json(now));
+    };
+    ATOLL_CO_ASSIGN(ImportedTemplate made,
+                    co_await service.manager.backend().import_template(std::move(imported)));
+    co_return result_json(service, made);
+  };
+  auto run = LongRun::start(co_await asio::this_coro::executor, std::move(work));
+  co_return co_await run->answer(writer, streamed);
 }
 
 }  // namespace

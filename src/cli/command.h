@@ -115,6 +115,7 @@ Command whoami_command();
 Command audit_command();
 Command template_command();
 Command doctor_command();
+Command storage_command();
 Command system_command();
 Command serve_command();
 Command config_command();

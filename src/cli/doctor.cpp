@@ -94,12 +94,7 @@ Command doctor_command() {
   command.summary = "Check what sandboxes need of this host, and say how to fix it";
   command.examples = {"sudo atoll doctor",
                       "atoll doctor --json | jq '.checks[] | select(.status != \"ok\")'"};
-  command.options = {{"--data-dir",
-                      "DIR",
-                      kDataDirHelp,
-                      &settings->data_dir,
-                      {},
-                      Complete::File},
+  command.options = {{"--data-dir", "DIR", kDataDirHelp, &settings->data_dir, {}, Complete::File},
                      {"--user", "NAME", "the server's account (default: atoll)", &settings->user}};
   command.run = [settings](const Globals& globals) {
     auto data_dir = data_dir_or_configured(settings->data_dir);

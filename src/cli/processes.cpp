@@ -107,7 +107,9 @@ Result<int> show_logs(Client& client, const ProcessArguments& at, bool follow) {
     if (event->kind != ProcessEvent::Kind::Output) continue;
     FILE* to = event->stream == Stream::Stdout ? stdout : stderr;
     fwrite(event->data.data(), 1, event->data.size(), to);
-    if (!attachment.pending() && fflush(to) != 0) return fail_errno("write", "the output");
+    // Both: what came on the other stream is waiting, too.
+    if (attachment.pending()) continue;
+    if (fflush(stdout) != 0 || fflush(stderr) != 0) return fail_errno("write", "the output");
   }
 }
 

@@ -7,6 +7,7 @@
 #include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/sandbox_options.h"
+#include "cli/snapshot_commands.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/units.h"
@@ -138,23 +139,35 @@ Command snapshot_command() {
   command.commands.push_back(take_command());
   command.commands.push_back(list_command());
   command.commands.push_back(remove_command());
+  command.commands.push_back(prune_snapshots_command());
+  command.commands.push_back(export_snapshot_command());
+  command.commands.push_back(import_snapshot_command());
   return command;
 }
 
 Command restore_command() {
   struct State {
     std::string sandbox, snapshot;
+    uint32_t before = 0;
   };
   auto state = std::make_shared<State>();
   Command command;
   command.name = "restore";
   command.summary = "Return a sandbox to a snapshot; what runs in it ends";
-  command.examples = {"atoll restore web snap-4f1c09d2a7be"};
+  command.examples = {"atoll restore web snap-4f1c09d2a7be", "atoll restore web --to 3"};
+  command.options = {
+      {"--to", "N", "the state before command N of 'atoll history'", &state->before}};
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox},
-                       {"SNAPSHOT", "id or tag", &state->snapshot}};
+                       {"SNAPSHOT", "id or tag", &state->snapshot, false}};
   command.run = [state](const Globals& globals) {
+    if (state->snapshot.empty() == (state->before == 0)) {
+      return report_usage(
+          "name a snapshot, or a command with --to (atoll restore SANDBOX SNAPSHOT)");
+    }
     return with_client(globals, [&](Client& client) -> Result<int> {
-      return print_sandbox(globals, client.restore(state->sandbox, state->snapshot));
+      return print_sandbox(globals, state->before != 0
+                                        ? client.restore_before(state->sandbox, state->before)
+                                        : client.restore(state->sandbox, state->snapshot));
     });
   };
   return command;
@@ -240,10 +253,11 @@ Command history_command() {
         print_json(join_json(points));
         return 0;
       }
-      Table table({{"STATE BEFORE"}, {"AT"}, {"COMMAND", Column::Kind::Elastic}});
+      Table table({{"#"}, {"STATE BEFORE"}, {"AT"}, {"COMMAND", Column::Kind::Elastic}});
       for (size_t i = 0; i < points.size(); i++) {
         const HistoryPoint& point = points[i];
-        table.add({Cell(point.snapshot), Cell(point.created_at), Cell(point.command)});
+        table.add({Cell(std::to_string(point.number)), Cell(point.snapshot), Cell(point.created_at),
+                   Cell(point.command)});
         if (!state->changes) continue;
         print_out(printable(point.command) + "\n");
         const HistoryPoint* next = i + 1 < points.size() ? &points[i + 1] : nullptr;

@@ -5,6 +5,8 @@
 
 namespace atl::cli {
 
+Command create_template_command();
+Command set_template_command();
 Command import_template_command();
 Command export_template_command();
 

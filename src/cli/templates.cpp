@@ -93,9 +93,12 @@ Command tag_template_command() {
 Command template_command() {
   Command command;
   command.name = "template";
-  command.summary = "Templates, what sandboxes start from: list, import, export, tag, remove";
+  command.summary =
+      "Templates, what sandboxes start from: list, build, import, export, tag, remove";
   command.examples = {"atoll template ls", "sudo atoll template import rootfs.tar.zst --name base"};
   command.commands.push_back(ls_templates_command());
+  command.commands.push_back(create_template_command());
+  command.commands.push_back(set_template_command());
   command.commands.push_back(import_template_command());
   command.commands.push_back(export_template_command());
   command.commands.push_back(tag_template_command());

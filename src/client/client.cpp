@@ -114,6 +114,8 @@ Result<Sandbox> sandbox_from(Result<std::string> answer) {
 
 namespace client {
 
+json::object resources_body(const Limits& limits) { return to_json(limits); }
+
 std::string sandbox_target(std::string_view sandbox, std::string_view rest) {
   return "/v1/sandboxes/" + http::percent_encode(sandbox) + std::string(rest);
 }
@@ -167,11 +169,11 @@ Result<http::ResponseStream> Client::Impl::open(std::string_view target, http::H
 }
 
 Result<http::ResponseStream> Client::Impl::open(std::string_view method, std::string_view target,
-                                                const http::Headers& all) {
-  ATOLL_ASSIGN(http::ResponseStream response, patient.open(method, target, all));
+                                                const http::Headers& all, std::string_view body) {
+  ATOLL_ASSIGN(http::ResponseStream response, patient.open(method, target, all, body));
   if (response.ok()) return response;
-  ATOLL_ASSIGN(std::string body, response.read_all());
-  return fail(http::error_from_response(response.status(), body));
+  ATOLL_ASSIGN(std::string said, response.read_all());
+  return fail(http::error_from_response(response.status(), said));
 }
 
 Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -254,23 +256,17 @@ Result<Sandbox> Client::update(std::string_view sandbox, const UpdateRequest& re
       impl_->call(impl_->quick, "PATCH", sandbox_target(sandbox), to_body(request)));
 }
 
-Result<void> Client::remove_template(std::string_view reference) {
-  std::string target = "/v1/templates/" + http::percent_encode(reference);
-  ATOLL_TRY(impl_->call(impl_->quick, "DELETE", target, {}));
-  return {};
-}
-Result<void> Client::tag_template(std::string_view reference, std::string_view tag) {
-  std::string target =
-      "/v1/templates/" + http::percent_encode(reference) + "/tags/" + http::percent_encode(tag);
-  ATOLL_TRY(impl_->call(impl_->quick, "PUT", target, {}));
-  return {};
-}
-
-Result<std::vector<TemplateInfo>> Client::templates(bool all_versions) {
-  std::string target = all_versions ? "/v1/templates?all=true" : "/v1/templates";
-  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", target, {}));
+Result<StorageInfo> Client::storage(uint64_t grow_to) {
+  std::string body;
+  if (grow_to != 0) body = json::serialize(json::object{{"sizeBytes", grow_to}});
+  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, grow_to != 0 ? "PATCH" : "GET",
+                                               "/v1/system/storage", body));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  return client::list_of(client::member(value, "templates"), client::to_template);
+  return StorageInfo{.bytes = client::number_of(value, "sizeBytes"),
+                     .free_bytes = client::number_of(value, "freeBytes"),
+                     .host_free_bytes = client::number_of(value, "hostFreeBytes"),
+                     .growable = client::flag_of(value, "growable"),
+                     .lacking = client::text_of(value, "lacking")};
 }
 
 Result<SystemInfo> Client::system() {

@@ -1,6 +1,7 @@
 // What the parts of Client share.
 #pragma once
 
+#include <boost/json/fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -21,7 +22,7 @@ struct Client::Impl {
   // A success whose body is still to be read.
   Result<http::ResponseStream> open(std::string_view target, http::Headers extra = {});
   Result<http::ResponseStream> open(std::string_view method, std::string_view target,
-                                    const http::Headers& all);
+                                    const http::Headers& all, std::string_view body = {});
   // The response's body once it is known to be a success.
   static Result<std::string> finish(Result<http::ResponseStream> response);
 
@@ -33,6 +34,7 @@ struct Client::Impl {
 
 namespace client {
 
+boost::json::object resources_body(const Limits& limits);
 std::string sandbox_target(std::string_view sandbox, std::string_view rest = {});
 std::string runtime_target(std::string_view sandbox, std::string_view rest);
 // "/v1/sandboxes/web/runtime/fs/list/etc": relative paths start at /workspace.

@@ -14,26 +14,7 @@ using client::number_of;
 using client::parse_answer;
 using client::sandbox_target;
 using client::text_of;
-
-SnapshotInfo to_snapshot(const json::value& value) {
-  SnapshotInfo snapshot;
-  snapshot.id = text_of(value, "snapshotId");
-  snapshot.sandbox = text_of(value, "sandboxId");
-  snapshot.sandbox_name = text_of(value, "sandboxName");
-  snapshot.parent = text_of(value, "parent");
-  snapshot.message = text_of(value, "message");
-  if (const json::array* tags = member(value, "tags").if_array()) {
-    for (const json::value& tag : *tags) {
-      if (tag.is_string()) snapshot.tags.emplace_back(tag.get_string());
-    }
-  }
-  snapshot.created_at = text_of(value, "createdAt");
-  snapshot.bytes = number_of(value, "sizeBytes");
-  snapshot.frozen_us = number_of(value, "frozenMicroseconds");
-  snapshot.total_us = number_of(value, "totalMicroseconds");
-  snapshot.json = json::serialize(value);
-  return snapshot;
-}
+using client::to_snapshot;
 
 }  // namespace
 
@@ -62,16 +43,38 @@ Result<void> Client::remove_snapshot(std::string_view snapshot) {
   return {};
 }
 
+Result<std::vector<SnapshotInfo>> Client::prune_snapshots(const PruneRequest& request) {
+  json::object body{{"dryRun", request.dry_run}};
+  if (!request.sandbox.empty()) body["sandbox"] = request.sandbox;
+  if (request.newest) body["keepNewest"] = *request.newest;
+  if (request.younger_than) {
+    body["keepYoungerThanSeconds"] = static_cast<int64_t>(request.younger_than->count());
+  }
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->quick, "POST", "/v1/snapshots/prune", json::serialize(body)));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "removed"), to_snapshot);
+}
+
+static Result<Sandbox> restored(Result<std::string> answer) {
+  if (!answer) return fail(std::move(answer).error());
+  ATOLL_ASSIGN(json::value value, parse_answer(*answer));
+  return client::to_sandbox(value);
+}
+
 Result<Sandbox> Client::restore(std::string_view sandbox, std::string_view snapshot) {
   std::string body = json::serialize(json::object{{"snapshotId", snapshot}});
-  ATOLL_ASSIGN(std::string answer,
-               impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/restore"), body));
-  ATOLL_ASSIGN(json::value value, parse_answer(answer));
-  return client::to_sandbox(value);
+  return restored(impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/restore"), body));
+}
+
+Result<Sandbox> Client::restore_before(std::string_view sandbox, uint32_t command) {
+  std::string body = json::serialize(json::object{{"to", command}});
+  return restored(impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/restore"), body));
 }
 
 static HistoryPoint to_point(const json::value& value) {
   return {.snapshot = text_of(value, "snapshotId"),
+          .number = static_cast<uint32_t>(number_of(value, "number")),
           .command = text_of(value, "command"),
           .created_at = text_of(value, "createdAt"),
           .json = json::serialize(value)};

@@ -131,6 +131,27 @@ Result<uint64_t> Client::backup(const ByteSink& sink) {
   return pour(response, sink, nullptr);
 }
 
+Result<uint64_t> Client::export_template(std::string_view reference, const ByteSink& sink) {
+  std::string target = "/v1/templates/" + http::percent_encode(reference) + "/archive";
+  ATOLL_ASSIGN(http::ResponseStream response, impl_->open(target));
+  return pour(response, sink, nullptr);
+}
+
+Result<uint64_t> Client::export_snapshot(std::string_view snapshot, const ByteSink& sink) {
+  std::string target = "/v1/snapshots/" + http::percent_encode(snapshot) + "/archive";
+  ATOLL_ASSIGN(http::ResponseStream response, impl_->open(target));
+  return pour(response, sink, nullptr);
+}
+
+Result<SnapshotInfo> Client::import_snapshot(const ByteSource& source) {
+  http::Headers headers = impl_->headers;
+  headers.set("Content-Type", "application/octet-stream");
+  auto response = impl_->patient.upload("POST", "/v1/snapshots/import", headers, {}, source);
+  ATOLL_ASSIGN(std::string answer, Impl::finish(std::move(response)));
+  ATOLL_ASSIGN(boost::json::value value, client::parse_answer(answer));
+  return client::to_snapshot(value);
+}
+
 Result<std::string> Client::read_file(std::string_view sandbox, std::string_view path) {
   std::string bytes;
   ATOLL_TRY(download(sandbox, path, [&](std::string_view part) -> Result<void> {

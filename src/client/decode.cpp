@@ -198,6 +198,22 @@ TemplateInfo to_template(const json::value& value) {
   return info;
 }
 
+SnapshotInfo to_snapshot(const json::value& value) {
+  SnapshotInfo snapshot;
+  snapshot.id = text_of(value, "snapshotId");
+  snapshot.sandbox = text_of(value, "sandboxId");
+  snapshot.sandbox_name = text_of(value, "sandboxName");
+  snapshot.parent = text_of(value, "parent");
+  snapshot.message = text_of(value, "message");
+  snapshot.tags = texts_of(value, "tags");
+  snapshot.created_at = text_of(value, "createdAt");
+  snapshot.bytes = number_of(value, "sizeBytes");
+  snapshot.frozen_us = number_of(value, "frozenMicroseconds");
+  snapshot.total_us = number_of(value, "totalMicroseconds");
+  snapshot.json = json::serialize(value);
+  return snapshot;
+}
+
 SystemInfo to_system(const json::value& value) {
   SystemInfo system;
   system.version = text_of(value, "version");

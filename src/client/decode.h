@@ -27,6 +27,7 @@ ProcessInfo to_process(const boost::json::value& value);
 FileEntry to_entry(const boost::json::value& value);
 Usage to_usage(const boost::json::value& value);
 TemplateInfo to_template(const boost::json::value& value);
+SnapshotInfo to_snapshot(const boost::json::value& value);
 SystemInfo to_system(const boost::json::value& value);
 ExecResult to_exec_result(const boost::json::value& value);
 SearchMatch to_match(const boost::json::value& value);

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -41,16 +42,21 @@ Result<void> walk(UniqueFd fd, const std::string& prefix, int depth, const Visit
   std::unique_ptr<DIR, CloseDir> dir(fdopendir(fd.get()));
   if (!dir) return fail_errno("list", prefix);
   (void)fd.release();
+  // In one order, so that the same files are the same archive.
+  std::vector<std::string> names;
   while (dirent* item = readdir(dir.get())) {
-    if (is_dot(item->d_name)) continue;
-    std::string path = prefix + item->d_name;
+    if (!is_dot(item->d_name)) names.emplace_back(item->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    std::string path = prefix + name;
     struct stat info {};
     int flags = AT_SYMLINK_NOFOLLOW;
-    if (fstatat(dirfd(dir.get()), item->d_name, &info, flags) != 0) continue;  // gone since
-    ATOLL_TRY(visit(dirfd(dir.get()), item->d_name, path, info));
+    if (fstatat(dirfd(dir.get()), name.c_str(), &info, flags) != 0) continue;  // gone since
+    ATOLL_TRY(visit(dirfd(dir.get()), name.c_str(), path, info));
     if (!S_ISDIR(info.st_mode)) continue;
     UniqueFd below(
-        openat(dirfd(dir.get()), item->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+        openat(dirfd(dir.get()), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!below.valid()) return fail_errno("list", path);
     ATOLL_TRY(walk(std::move(below), path + "/", depth + 1, visit));
   }

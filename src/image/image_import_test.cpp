@@ -1,9 +1,11 @@
 // Images into the layer store: layouts, saved archives, and layers that take away from others.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 
+#include "image/archive_note.h"
 #include "image/export.h"
 #include "image/oci_test_support.h"
 #include "image/template_import.h"
@@ -326,14 +328,23 @@ TEST_F(ImageImportTest, AnExportHoldsWhatASandboxWouldSee) {
   ASSERT_IMPORTED(made);
   pid_t pid = fork();  // it moves into mounts of its own
   if (pid == 0) {
-    auto written = export_template(data_, made->manifest, temp_ / "out.tar.zst");
+    ExportPlan plan{.layers = {}, .place = temp_ / "merged", .file = -1};
+    for (const auto& layer : made->manifest.layers) {
+      plan.layers.insert(plan.layers.begin(), data_ + "/layers/" + layer);
+    }
+    mkdir(plan.place.c_str(), 0700);
+    plan.file = open((temp_ / "out.tar.zst").c_str(), O_WRONLY | O_CREAT, 0600);
+    auto written = export_layers(plan);
     if (!written) fprintf(stderr, "%s\n", written.error().message().c_str());
     _exit(written ? 0 : 1);
   }
   int status = -1;
   ASSERT_EQ(waitpid(pid, &status, 0), pid);
   ASSERT_EQ(status, 0);
-  EXPECT_TRUE(std::filesystem::is_empty(data_ + "/incoming"));
+  UniqueFd archive(open((temp_ / "out.tar.zst").c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(read_note(archive.get()).value(), "");
+  ASSERT_TRUE(append_note(archive.get(), R"({"a":1})"));
+  EXPECT_EQ(read_note(archive.get()).value(), R"({"a":1})");
   auto again = import(temp_ / "out.tar.zst", "again");
   ASSERT_IMPORTED(again);
   EXPECT_EQ(read_file(in_layer(again, 0, "etc/kept")), "new");

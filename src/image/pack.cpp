@@ -45,7 +45,7 @@ class Packer {
  public:
   explicit Packer(int socket) : socket_(socket), writer_(archive_write_new()) {}
 
-  Result<ExportReport> run() {
+  Result<void> run() {
     archive_write_set_format_pax_restricted(writer_.get());
     archive_write_set_bytes_per_block(writer_.get(), static_cast<int>(kBlock));
     if (archive_write_open(writer_.get(), &socket_, nullptr, write_frame, nullptr) != ARCHIVE_OK) {
@@ -59,7 +59,7 @@ class Packer {
       ATOLL_TRY(pack_directory(directory, waiting));
     }
     if (archive_write_close(writer_.get()) != ARCHIVE_OK) return fail(unwritable());
-    return report_;
+    return {};
   }
 
  private:
@@ -96,7 +96,6 @@ class Packer {
     bool linked = S_ISREG(info.st_mode) && info.st_nlink > 1 && add_link(entry.get(), path, info);
     if (!linked) add_attributes(entry.get(), path);
     if (archive_write_header(writer_.get(), entry.get()) < ARCHIVE_WARN) return fail(unwritable());
-    report_.entries++;
     if (S_ISREG(info.st_mode) && !linked) ATOLL_TRY(copy_content(path));
     return S_ISDIR(info.st_mode);
   }
@@ -142,7 +141,6 @@ class Packer {
       if (archive_write_data(writer_.get(), buffer_.get(), static_cast<size_t>(size)) < 0) {
         return fail(unwritable());
       }
-      report_.bytes += static_cast<uint64_t>(size);
     }
   }
 
@@ -150,14 +148,12 @@ class Packer {
   std::unique_ptr<archive, FreeWriter> writer_;
   std::unique_ptr<char[]> buffer_ = std::make_unique_for_overwrite<char[]>(kBlock);
   std::map<std::pair<dev_t, ino_t>, std::string> packed_;
-  ExportReport report_;
 };
 
 }  // namespace
 
 void run_packing(int socket, const void*) {
-  Result<ExportReport> packed = Packer(socket).run();
-  finish_inflated(socket, packed ? Result<void>() : fail(packed.error()));
+  finish_inflated(socket, Packer(socket).run());
 }
 
 }  // namespace atl::image

@@ -15,12 +15,7 @@
 
 namespace atl::image {
 
-// What a sandbox has where its creation says nothing else.
-struct TemplateDefaults {
-  std::map<std::string, std::string> env;
-  std::string workdir;  // empty: as usual
-  std::string user;     // empty: as usual
-  Limits limits;        // 0: as usual, in every field
+struct TemplateDefaults : TemplateSettings {
   // What the image would run; kept for those who ask.
   std::vector<std::string> entrypoint;
   std::vector<std::string> cmd;

@@ -129,6 +129,14 @@ Result<TemplateDefaults> defaults_at(const json::object& object) {
   return defaults;
 }
 
+Result<json::object> parse_object(std::string_view text) {
+  boost::system::error_code error;
+  json::value value = json::parse(text, error);
+  if (error || !value.is_object())
+    return fail(ErrorCode::InvalidArgument, "this is no JSON object");
+  return std::move(value.get_object());
+}
+
 Result<Template> version_at(const json::object& object, const std::string& name) {
   Template version;
   version.name = name;
@@ -181,6 +189,15 @@ const Template* TemplateFile::version(uint32_t number) const {
 }
 
 // The newest stands at the top, as in files from before there were versions.
+std::string encode_defaults(const TemplateDefaults& defaults) {
+  return json::serialize(json::object{{"defaults", defaults_json(defaults)}});
+}
+
+Result<TemplateDefaults> decode_defaults(std::string_view text) {
+  ATOLL_ASSIGN(json::object object, parse_object(text));
+  return defaults_at(object);
+}
+
 std::string encode_template_file(const TemplateFile& file) {
   json::object object{{"name", file.name}};
   put_version(object, file.versions.back());

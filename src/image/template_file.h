@@ -18,6 +18,9 @@ struct TemplateFile {
   const Template* version(uint32_t number) const;
 };
 
+std::string encode_defaults(const TemplateDefaults& defaults);
+Result<TemplateDefaults> decode_defaults(std::string_view text);
+
 std::string encode_template_file(const TemplateFile& file);
 // TemplateMissing where there is none.
 Result<TemplateFile> load_template_file(const std::string& dir, const std::string& name);

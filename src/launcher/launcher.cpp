@@ -163,6 +163,10 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_reserve(header.id, payload);
       case wire::LauncherType::UsageRequest:
         return on_usage(header.id, payload);
+      case wire::LauncherType::ExportRequest:
+        return on_export(header.id, payload);
+      case wire::LauncherType::StorageRequest:
+        return on_storage(header.id, payload);
       case wire::LauncherType::ImportRequest:
         return on_import(header.id, payload);
       case wire::LauncherType::CollectRequest:

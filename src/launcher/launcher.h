@@ -51,10 +51,12 @@ class Launcher {
   Result<void> on_publish(uint32_t id, std::string_view payload);
   Result<void> on_reserve(uint32_t id, std::string_view payload);
   Result<void> on_usage(uint32_t id, std::string_view payload);
+  Result<void> on_storage(uint32_t id, std::string_view payload);
   Result<void> on_status(uint32_t id);
   Result<void> on_import(uint32_t id, std::string_view payload);
   void import_advanced(int fd);
   Result<void> on_collect(uint32_t id, std::string_view payload);
+  Result<void> on_export(uint32_t id, std::string_view payload);
   void on_shutdown(uint32_t id);
 
   // States.
@@ -62,6 +64,7 @@ class Launcher {
   Result<void> on_copy(uint32_t id, std::string_view payload);
   Result<void> on_restore(uint32_t id, std::string_view payload);
   Result<void> on_drop(uint32_t id, std::string_view payload);
+  Result<void> discard_state(const std::string& state);
   Result<void> on_diff(uint32_t id, std::string_view payload);
   Result<UniqueFd> open_layer(const std::string& layer) const;
   struct StateWork {
@@ -69,6 +72,8 @@ class Launcher {
     std::string slot;  // frozen meanwhile; empty: none
     Chore::Work work;
     std::function<void()> done;  // once it has succeeded, before the answer
+    std::function<void()> undo;  // once it has failed, or died half way
+    unsigned seconds = 60;
   };
   void enqueue(StateWork work);
   void start_state_work();

@@ -1,8 +1,10 @@
 // The verbs that act on sandboxes already built.
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/failpoint.h"
 #include "launcher/checks.h"
 #include "launcher/launcher.h"
 #include "launcher/survivors.h"
@@ -48,9 +50,11 @@ Result<void> Launcher::on_destroy(uint32_t id, std::string_view payload) {
   if (it != slots_.end()) {
     kill_slot(it->second);
   }
+  failpoint("destroy.killed");
   if (!request.sandbox.empty()) {
     ATOLL_TRY(check_id(request.sandbox));
     ATOLL_TRY(trash_.take(pool_.sandboxes(), request.sandbox));
+    failpoint("destroy.trashed");
   }
   send(id, wire::LauncherDone{});
   return {};
@@ -129,6 +133,20 @@ Result<void> Launcher::on_status(uint32_t id) {
   if (!cgroups_.has_unified())
     status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");
   send(id, status);
+  return {};
+}
+
+Result<void> Launcher::on_storage(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::StorageRequest>(payload));
+  if (request.grow_to != 0) ATOLL_TRY(pool_.grow(request.grow_to));
+  ATOLL_ASSIGN(storage::StatePool::Room room, pool_.room());
+  struct statvfs host {};
+  if (fstatvfs(layers_dir_.get(), &host) != 0) return fail_errno("statvfs", "the data directory");
+  send(id, wire::StorageReply{.bytes = room.bytes,
+                              .free_bytes = room.free_bytes,
+                              .host_free_bytes = uint64_t{host.f_bavail} * host.f_frsize,
+                              .growable = pool_.growable(),
+                              .lacking = pool_.lacking()});
   return {};
 }
 

@@ -80,7 +80,7 @@ Result<void> await_exec(const Pipe& report) {
 
 }  // namespace
 
-Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
+Result<void> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups, Shell& shell) {
   ATOLL_TRY(cgroups.create(plan.slot, plan.id_base));
   ATOLL_TRY(cgroups.set_limits(plan.slot, plan.limits));
   ATOLL_TRY(cgroups.join_legacy(plan.slot));
@@ -102,8 +102,8 @@ Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
   ATOLL_ASSIGN(Cloned cloned, clone_into_namespaces(cgroup_dir.get()));
   if (cloned.pid == 0) become_agent(child);
 
-  Shell shell{
-      .pid = cloned.pid, .pidfd = std::move(cloned.pidfd), .mount_mapping = {}, .files = {}};
+  shell.pid = cloned.pid;
+  shell.pidfd = std::move(cloned.pidfd);
   auto finish = [&]() -> Result<void> {
     ATOLL_TRY(os::write_id_maps(proc.get(), shell.pid, 0, plan.id_base));
     ATOLL_ASSIGN(shell.mount_mapping, os::make_mount_mapping(proc.get(), plan.id_base));
@@ -115,11 +115,8 @@ Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups) {
     return await_exec(report);
   };
   Result<void> finished = finish();
-  if (!finished) {
-    os::pidfd_send_signal(shell.pidfd.get(), SIGKILL);
-    return fail(std::move(finished).error());
-  }
-  return shell;
+  if (!finished) os::pidfd_send_signal(shell.pidfd.get(), SIGKILL);
+  return finished;
 }
 
 }  // namespace atl::launcher

@@ -36,7 +36,8 @@ struct Shell {
 };
 
 // Runs in a process of its own (it joins the slot's v1 cgroups and network namespace, and waits
-// several milliseconds for the kernel doing so).
-Result<Shell> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups);
+// several milliseconds for the kernel doing so). Where it fails `shell` may have a process all the
+// same: it has been killed, and its parent, which is the caller's, has to reap it.
+Result<void> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups, Shell& shell);
 
 }  // namespace atl::launcher

@@ -3,12 +3,17 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
+#include "base/failpoint.h"
+#include "image/export.h"
 #include "image/layer_store.h"
+#include "image/staging.h"
 #include "launcher/checks.h"
 #include "launcher/launcher.h"
 #include "launcher/mount_table.h"
 #include "launcher/rootfs.h"
+#include "launcher/survivors.h"
 #include "os/file.h"
 #include "storage/tree_diff.h"
 
@@ -16,7 +21,7 @@ namespace atl::launcher {
 namespace {
 
 constexpr size_t kWorkAtOnce = 8;
-constexpr unsigned kWorkSeconds = 60;
+constexpr unsigned kExportSeconds = 3600;
 // One message must hold it.
 constexpr size_t kMaxDiffBytes = 180u << 10;
 constexpr std::chrono::milliseconds kFreezeLimit{5000};
@@ -34,12 +39,21 @@ Result<void> copy_whole(const storage::StatePool& pool, int from, const std::str
   std::string unfinished = "." + sandbox;
   int dir = pool.sandboxes();
   ATOLL_TRY(pool.copy_tree(from, source, dir, unfinished));
+  failpoint("copy.unfinished");
   ATOLL_TRY(renew_work(dir, unfinished));
+  failpoint("copy.renewed");
   if (syscall(SYS_renameat2, dir, unfinished.c_str(), dir, sandbox.c_str(), RENAME_NOREPLACE) !=
       0) {
     return fail_errno("name the files of", sandbox);
   }
+  failpoint("copy.named");
   return {};
+}
+
+// What is undone when it fails must not have been there before.
+Result<void> check_free(int dir, const std::string& name) {
+  if (faccessat(dir, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return fail(ErrorCode::Conflict, "there are files of " + name + " already");
 }
 
 Result<void> exchange(const storage::StatePool& pool, const std::string& one,
@@ -62,7 +76,7 @@ void Launcher::start_state_work() {
   while (!waiting_work_.empty() && running_work_.size() < kWorkAtOnce) {
     StateWork work = std::move(waiting_work_.front());
     waiting_work_.pop_front();
-    auto chore = Chore::start("atoll-copier", kWorkSeconds, work.work);
+    auto chore = Chore::start("atoll-copier", work.seconds, work.work);
     if (!chore) {
       send_error(work.id, chore.error());
       continue;
@@ -85,6 +99,7 @@ void Launcher::state_work_ended(int fd) {
     (void)cgroups_.freeze(slot->first, false);
   }
   if (result && ended.work.done) ended.work.done();
+  if (!result && ended.work.undo) ended.work.undo();
   if (result) {
     wire::FrameHeader header = wire::parse_header(result->bytes.data());
     header.id = ended.work.id;
@@ -119,13 +134,20 @@ Result<void> Launcher::on_keep(uint32_t id, std::string_view payload) {
   ATOLL_TRY(check_id(request.sandbox));
   ATOLL_TRY(check_id(request.state));
   if (!request.slot.empty()) ATOLL_TRY(find_live(request.slot));
+  ATOLL_TRY(check_free(pool_.states(), request.state));
   auto work = [this, request]() -> Result<Chore::Outcome> {
-    auto keep = [&] { return pool_.keep_tree(pool_.sandboxes(), request.sandbox, request.state); };
+    auto keep = [&]() -> Result<void> {
+      failpoint("keep.frozen");
+      ATOLL_TRY(pool_.keep_tree(pool_.sandboxes(), request.sandbox, request.state));
+      failpoint("keep.copied");
+      return {};
+    };
     ATOLL_ASSIGN(wire::Kept kept, copy_frozen(request.slot, keep));
     kept.bytes = pool_.size_of(pool_.sandboxes(), request.sandbox);
     return outcome(kept);
   };
-  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}});
+  auto undo = [this, request] { (void)discard_state(request.state); };
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .undo = undo});
   return {};
 }
 
@@ -135,6 +157,7 @@ Result<void> Launcher::on_copy(uint32_t id, std::string_view payload) {
   ATOLL_TRY(check_id(of_state ? request.state : request.sandbox));
   ATOLL_TRY(check_id(request.copy));
   if (!request.slot.empty()) ATOLL_TRY(find_live(request.slot));
+  ATOLL_TRY(check_free(pool_.sandboxes(), request.copy));
   auto work = [this, request, of_state]() -> Result<Chore::Outcome> {
     int from = of_state ? pool_.states() : pool_.sandboxes();
     const std::string& source = of_state ? request.state : request.sandbox;
@@ -142,7 +165,11 @@ Result<void> Launcher::on_copy(uint32_t id, std::string_view payload) {
     ATOLL_ASSIGN(wire::Kept kept, copy_frozen(request.slot, copy));
     return outcome(kept);
   };
-  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}});
+  auto undo = [this, request] {
+    (void)trash_.take(pool_.sandboxes(), "." + request.copy);
+    (void)trash_.take(pool_.sandboxes(), request.copy);
+  };
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .undo = undo});
   return {};
 }
 
@@ -153,34 +180,55 @@ Result<void> Launcher::on_restore(uint32_t id, std::string_view payload) {
   std::string other = "." + request.sandbox + "-restored";
   auto work = [this, request, other]() -> Result<Chore::Outcome> {
     ATOLL_TRY(pool_.copy_tree(pool_.states(), request.state, pool_.sandboxes(), other));
+    failpoint("restore.copied");
     ATOLL_TRY(renew_work(pool_.sandboxes(), other));
+    failpoint("restore.renewed");
     ATOLL_TRY(exchange(pool_, other, request.sandbox));
+    failpoint("restore.exchanged");
     return outcome(wire::LauncherDone{});
   };
-  auto done = [this, other] { (void)trash_.take(pool_.sandboxes(), other); };
-  enqueue({.id = id, .slot = "", .work = work, .done = done});
+  auto done = [this, other] {
+    failpoint("restore.untidy");
+    (void)trash_.take(pool_.sandboxes(), other);
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = done, .undo = done});
   return {};
 }
 
 Result<void> Launcher::on_publish(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::PublishRequest>(payload));
-  ATOLL_TRY(check_id(request.sandbox));
+  bool of_state = !request.state.empty();
+  ATOLL_TRY(check_id(of_state ? request.state : request.sandbox));
   ATOLL_TRY(check_id(request.layer));
-  auto work = [this, request]() -> Result<Chore::Outcome> {
-    ATOLL_TRY(pool_.keep_tree(pool_.sandboxes(), request.sandbox, request.layer));
+  ATOLL_TRY(check_free(pool_.states(), request.layer));
+  auto work = [this, request, of_state]() -> Result<Chore::Outcome> {
+    int from = of_state ? pool_.states() : pool_.sandboxes();
+    ATOLL_TRY(pool_.keep_tree(from, of_state ? request.state : request.sandbox, request.layer));
+    failpoint("publish.kept");
     return outcome(wire::LauncherDone{});
   };
-  auto done = [this, request] { (void)trash_.take(pool_.sandboxes(), request.sandbox); };
-  enqueue({.id = id, .slot = "", .work = work, .done = done});
+  auto done = [this, request, of_state] {
+    failpoint("publish.untidy");
+    if (!of_state) (void)trash_.take(pool_.sandboxes(), request.sandbox);
+  };
+  auto undo = [this, request] { (void)discard_state(request.layer); };
+  enqueue({.id = id, .slot = "", .work = work, .done = done, .undo = undo});
   return {};
 }
 
 Result<void> Launcher::on_drop(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::DropRequest>(payload));
   ATOLL_TRY(check_id(request.state));
-  ATOLL_TRY(pool_.release_state(request.state));
-  ATOLL_TRY(trash_.take(pool_.states(), request.state));
+  ATOLL_TRY(discard_state(request.state));
   send(id, wire::LauncherDone{});
+  return {};
+}
+
+Result<void> Launcher::discard_state(const std::string& state) {
+  ATOLL_TRY(pool_.release_state(state));
+  failpoint("drop.released");
+  ATOLL_TRY(trash_.take(pool_.states(), state));
+  failpoint("drop.trashed");
   return {};
 }
 
@@ -225,20 +273,57 @@ Result<void> Launcher::on_diff(uint32_t id, std::string_view payload) {
     }
     return outcome(reply);
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}});
+  return {};
+}
+
+static std::string layer_path(const std::string& layer) {
+  std::string imported = std::string(kDataDir) + "/layers/" + layer;
+  if (access(imported.c_str(), F_OK) == 0) return imported;
+  return std::string(kPoolDir) + "/states/" + layer + "/upper";
+}
+
+// The server waits for it and holds the layers meanwhile.
+Result<void> Launcher::on_export(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::ExportRequest>(payload));
+  ATOLL_TRY(check_id(request.staging));
+  if (!request.state.empty()) ATOLL_TRY(check_id(request.state));
+  image::ExportPlan plan{.layers = {}, .place = kNewRoot, .file = -1};
+  if (!request.state.empty()) plan.layers.push_back(layer_path(request.state));
+  for (const std::string& layer : request.layers) {
+    ATOLL_TRY(check_id(layer));
+    plan.layers.push_back(layer_path(layer));
+  }
+  auto work = [this, request, plan]() mutable -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(image::Staging staging, image::Staging::open(kDataDir, request.staging));
+    constexpr int kNew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    UniqueFd file(openat(staging.dir(), wire::kArchiveFile, kNew, 0600));
+    if (!file.valid()) return fail_errno("create", wire::kArchiveFile);
+    if (fchown(file.get(), config_.server_uid, config_.server_gid) != 0) return fail_errno("chown");
+    plan.file = file.get();
+    ATOLL_TRY(image::export_layers(plan));
+    return outcome(wire::LauncherDone{});
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}, .seconds = kExportSeconds});
   return {};
 }
 
 // The server sees to it that nobody imports meanwhile.
 Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::CollectRequest>(payload));
-  auto work = [request]() -> Result<Chore::Outcome> {
+  auto work = [this, request]() -> Result<Chore::Outcome> {
     ATOLL_ASSIGN(image::LayerStore store,
                  image::LayerStore::open(std::string(kDataDir) + "/layers"));
-    ATOLL_TRY(store.remove_all_but({request.keep.begin(), request.keep.end()}));
+    std::set<std::string> keep(request.keep.begin(), request.keep.end());
+    ATOLL_TRY(store.remove_all_but(keep));
+    for (const std::string& state : list_directories(pool_.states(), Names::Plain)) {
+      if (!state.starts_with(wire::kLayerPrefix) || keep.contains(state)) continue;
+      ATOLL_TRY(discard_state(state));
+      failpoint("collect.discarded");
+    }
     return outcome(wire::LauncherDone{});
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}});
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string_view>
 
+#include "base/failpoint.h"
 #include "base/random_id.h"
 #include "os/btrfs.h"
 #include "os/parent_death.h"
@@ -31,23 +32,40 @@ void remove(int trash, const char* name) {
   os::remove_tree(trash, name);
 }
 
-void sweep(int trash) {
+// The kernel cleans a removed subvolume up after a commit, and frees its blocks in the next.
+void hurry_space_back(int trash, int wake) {
+  constexpr int kCommits = 3;
+  constexpr int kPauseMs = 250;
+  if (!os::btrfs::holds(trash)) return;
+  for (int i = 0; i < kCommits; i++) {
+    if (!os::btrfs::begin_commit(trash)) return;
+    pollfd more{wake, POLLIN, 0};
+    if (poll(&more, 1, kPauseMs) != 0) return;  // the next sweep ends with this, too
+  }
+}
+
+// Whether there was anything.
+bool sweep(int trash) {
+  bool any = false;
   // Until a pass finds nothing: more comes while we go.
   for (bool found = true; found;) {
     found = false;
     UniqueFd copy(openat(trash, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     DirHandle dir(fdopendir(copy.get()), closedir);
-    if (dir == nullptr) return;
+    if (dir == nullptr) return any;
     (void)copy.release();
     while (dirent* item = readdir(dir.get())) {
       std::string_view name = item->d_name;
       if (name == "." || name == "..") continue;
+      failpoint("sweep.found");
       remove(trash, item->d_name);
+      failpoint("sweep.removed");
       struct stat info {};
       // Still there means it cannot be removed now; the next start tries again.
-      if (fstatat(trash, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) found = true;
+      if (fstatat(trash, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) found = any = true;
     }
   }
+  return any;
 }
 
 [[noreturn]] void run_sweeper(pid_t parent, int trash, int wake) {
@@ -56,7 +74,7 @@ void sweep(int trash) {
   setpriority(PRIO_PROCESS, 0, 10);
   syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_IDLE, 0));
   for (;;) {
-    sweep(trash);
+    if (sweep(trash)) hurry_space_back(trash, wake);
     char bells[256];
     if (read(wake, bells, sizeof bells) <= 0 && errno != EINTR) _exit(0);
   }
@@ -88,7 +106,11 @@ Result<void> Trash::take(int parent, const std::string& name) {
   std::string unique = name + "." + random_id("", 8);
   if (renameat(parent, name.c_str(), dir_.get(), unique.c_str()) != 0) {
     if (errno == ENOENT) return {};
-    return fail_errno("move to trash", name);
+    // A rename takes room that a full pool may not have; to remove is what makes some.
+    Error error = Error::from_errno(errno, "move to trash", name);
+    bool full = errno == ENOSPC || errno == EDQUOT;
+    if (!full || !os::btrfs::is_subvolume(parent, name.c_str())) return fail(std::move(error));
+    ATOLL_TRY(os::btrfs::destroy_subvolume(parent, name));
   }
   [[maybe_unused]] ssize_t ignored = write(wake_.get(), "t", 1);
   return {};

@@ -92,6 +92,12 @@ Result<void> make_writable(int subvolume) {
   return {};
 }
 
+Result<void> begin_commit(int dir) {
+  uint64_t transaction = 0;
+  if (ioctl(dir, BTRFS_IOC_START_SYNC, &transaction) != 0) return fail_errno("begin a commit");
+  return {};
+}
+
 Result<void> enable_quota(int dir) {
   btrfs_ioctl_quota_ctl_args args{};
   for (uint64_t command : {kEnableSimpleQuota, uint64_t{BTRFS_QUOTA_CTL_ENABLE}}) {

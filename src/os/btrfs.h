@@ -18,6 +18,9 @@ Result<void> snapshot(int source, int parent, const std::string& name, Mode mode
 // Answers at once; the kernel gives the space back in the background.
 Result<void> destroy_subvolume(int parent, const std::string& name);
 Result<void> make_writable(int subvolume);
+// Space of what was removed is free for others only after a commit, which otherwise may be half a
+// minute away. Does not wait for it.
+Result<void> begin_commit(int dir);
 
 // Accounts for each subvolume what it wrote itself, so that a limit costs next to nothing. Kernels
 // before 6.7 account for sharing too, which makes snapshots slower.

@@ -107,7 +107,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
                                        const FoundTemplate& found) const {
   CreateInput input;
   input.template_key = found.key;
-  input.workdir = found.workdir;
+  input.workdir = found.settings.workdir;
   input.session_key = id;
   input.env = spec.env;
   input.limits = spec.limits;
@@ -121,7 +121,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
     input.env.insert(values.begin(), values.end());
   }
   // And both win over the template's.
-  input.env.insert(found.env.begin(), found.env.end());
+  input.env.insert(found.settings.env.begin(), found.settings.env.end());
   return input;
 }
 

@@ -91,6 +91,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
   Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
   Task<Result<void>> remove_snapshot(SnapshotPtr snapshot);
+  // What a new sandbox of the template would be.
+  Task<Result<SnapshotPtr>> import_snapshot(Caller caller, std::string template_key,
+                                            SnapshotInput input);
   // What runs in it ends; its files are the snapshot's, and it runs again.
   Task<Result<void>> restore(SandboxPtr sandbox, SnapshotPtr snapshot);
   Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
@@ -104,6 +107,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> before_command(SandboxPtr sandbox, std::string command);
   Task<Result<SnapshotPtr>> undo(SandboxPtr sandbox);
   std::vector<SnapshotPtr> history(const Sandbox& sandbox) const;  // oldest first
+  Result<SnapshotPtr> find_point(const Sandbox& sandbox, uint32_t number) const;
   Result<SnapshotPtr> find_snapshot(const Caller& caller, const std::string& id_or_tag) const;
   const SnapshotIndex& snapshots() const { return snapshots_; }
 
@@ -155,6 +159,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> renew_identity(SandboxSession& session);
   Result<void> load_snapshots();
   Task<void> remove_expired_snapshots();
+  uint32_t next_point(const Sandbox& sandbox) const;
   Task<void> remove_points(std::vector<SnapshotPtr> points);
   using Saved = std::shared_ptr<async::OneShot<Result<void>>>;
   Saved save_meanwhile(const SandboxPtr& sandbox);

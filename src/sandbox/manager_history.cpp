@@ -1,4 +1,6 @@
 // A point before every command, and the way back.
+#include <algorithm>
+
 #include "base/log.h"
 #include "sandbox/history.h"
 #include "sandbox/manager.h"
@@ -11,6 +13,21 @@ std::vector<SnapshotPtr> Manager::history(const Sandbox& sandbox) const {
     if (snapshot->automatic) points.push_back(snapshot);
   }
   return points;
+}
+
+uint32_t Manager::next_point(const Sandbox& sandbox) const {
+  uint32_t last = 0;
+  for (const SnapshotPtr& point : history(sandbox)) last = std::max(last, point->number);
+  return last + 1;
+}
+
+Result<SnapshotPtr> Manager::find_point(const Sandbox& sandbox, uint32_t number) const {
+  for (const SnapshotPtr& point : history(sandbox)) {
+    if (point->number == number) return point;
+  }
+  return fail(Error(ErrorCode::NotFound, "no state before command " + std::to_string(number) +
+                                             " is kept; the history shows which are")
+                  .with_field("to"));
 }
 
 Task<void> Manager::remove_points(std::vector<SnapshotPtr> points) {

@@ -6,6 +6,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/scope_exit.h"
 #include "sandbox/manager.h"
@@ -93,6 +94,7 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
     record = std::move(before);
     co_return written;
   }
+  failpoint("delete.written");
   sandbox->deleted = true;
   index_.remove(*sandbox);
   tombstones_[record.id] = std::move(stone);

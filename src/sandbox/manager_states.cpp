@@ -2,6 +2,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/random_id.h"
 #include "sandbox/manager.h"
@@ -44,11 +45,13 @@ Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInp
   snapshot.id = random_id("snap-");
   ATOLL_CO_ASSIGN(CopyTimings timings,
                   co_await backend_.keep_state(sandbox->record.id, snapshot.id));
+  failpoint("snapshot.kept");
   snapshot.source = sandbox->record;
   snapshot.parent = sandbox->record.snapshot;
   snapshot.message = std::move(input.message);
   snapshot.tags = std::move(input.tags);
   snapshot.automatic = input.automatic;
+  if (snapshot.automatic) snapshot.number = next_point(*sandbox);
   snapshot.created_at_ms = wall_clock_ms();
   if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
   snapshot.frozen_us = timings.frozen_us;
@@ -66,15 +69,53 @@ Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInp
     (void)co_await backend_.drop_state(snapshot.id);
     co_return fail(std::move(written).error());
   }
+  failpoint("snapshot.written");
   auto kept = std::make_shared<const Snapshot>(std::move(snapshot));
   snapshots_.add(kept);
   co_return SnapshotPtr(kept);
+}
+
+Task<Result<SnapshotPtr>> Manager::import_snapshot(Caller caller, std::string template_key,
+                                                   SnapshotInput input) {
+  ATOLL_CO_ASSIGN(FoundTemplate found, backend_.find_template(template_key));
+  CreateInput create;
+  create.template_key = template_key;
+  create.session_key = random_id("import-");
+  ATOLL_CO_ASSIGN(auto handle, co_await backend_.create(std::move(create)));
+  Snapshot snapshot;
+  snapshot.id = random_id("snap-");
+  auto kept = co_await backend_.keep_state(handle->session().id(), snapshot.id);
+  snapshot.source.id = handle->session().id();
+  snapshot.source.owner = caller.owner;
+  snapshot.source.backend_state = handle->capture_state().metadata;
+  (void)co_await handle->destroy();
+  if (!kept) co_return fail(std::move(kept).error());
+  Spec& spec = snapshot.source.spec;
+  spec.template_name = template_key;
+  spec.env = found.settings.env;
+  spec.limits = found.settings.limits != Limits() ? found.settings.limits : default_limits();
+  if (!found.settings.user.empty()) spec.user = found.settings.user;
+  snapshot.source.status = Status::Stopped;
+  snapshot.message = std::move(input.message);
+  snapshot.tags = std::move(input.tags);
+  snapshot.created_at_ms = wall_clock_ms();
+  store::Write change;
+  change.put_documents.push_back(document_of(snapshot));
+  auto written = co_await write(std::move(change));
+  if (!written) {
+    (void)co_await backend_.drop_state(snapshot.id);
+    co_return fail(std::move(written).error());
+  }
+  auto made = std::make_shared<const Snapshot>(std::move(snapshot));
+  snapshots_.add(made);
+  co_return SnapshotPtr(made);
 }
 
 Task<Result<void>> Manager::remove_snapshot(SnapshotPtr snapshot) {
   store::Write change;
   change.erase_documents.push_back(document_of(*snapshot));
   ATOLL_CO_TRY(co_await write(std::move(change)));
+  failpoint("snapshot.forgotten");
   snapshots_.remove(snapshot->id);
   co_return co_await backend_.drop_state(snapshot->id);
 }
@@ -123,11 +164,14 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
       Ending ending{EndCause::Request, "restoring " + snapshot->id};
       ATOLL_CO_TRY(co_await stop_locked(*sandbox, std::move(ending)));
     }
+    failpoint("restore.stopped");
     ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
+    failpoint("restore.done");
     Record before = record;
     record.snapshot = snapshot->id;
     record.untouched = true;
     ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
+    failpoint("restore.saved");
   }
   co_return co_await resume(std::move(sandbox));
 }
@@ -174,8 +218,10 @@ Task<Result<std::vector<SandboxPtr>>> Manager::fork(SandboxPtr sandbox, Caller c
   if (several) {
     origin.state = random_id("fork-");
     ATOLL_CO_TRY(co_await backend_.keep_state(record.id, origin.state));
+    failpoint("fork.kept");
   }
   auto all = co_await create_all(std::move(caller), std::move(specs), origin);
+  failpoint("fork.made");
   if (several) (void)co_await backend_.drop_state(origin.state);
   std::vector<SandboxPtr> made;
   for (auto& one : all) {

@@ -17,9 +17,9 @@
 namespace atl::sandbox {
 
 struct PoolOptions {
-  uint32_t target = 4;    // a template's ready sandboxes; 0: no pool
-  uint32_t maximum = 64;  // under lasting demand
-  Limits limits;          // what blank ones are made with
+  uint32_t target = 4;     // a template's ready sandboxes; 0: no pool
+  uint32_t maximum = 128;  // under lasting demand
+  Limits limits;           // what blank ones are made with
   // Of the blank ones beyond `target`, half of those that nobody needed for so long go.
   std::chrono::milliseconds idle = std::chrono::minutes(1);
 };
@@ -59,7 +59,7 @@ class Pool : public std::enable_shared_from_this<Pool> {
     bool refill_due = false;
     int failures = 0;
     std::optional<Error> trouble;  // of the last attempt
-    int generation = 0;  // counts how often it was retired
+    int generation = 0;            // counts how often it was retired
     bool retired = false;
   };
   void grow(Shelf& shelf);

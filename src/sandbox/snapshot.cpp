@@ -23,6 +23,7 @@ std::string encode_snapshot(const Snapshot& snapshot) {
       {"totalUs", snapshot.total_us},
       {"bytes", snapshot.bytes},
       {"automatic", snapshot.automatic},
+      {"number", snapshot.number},
   };
   return json::serialize(object);
 }
@@ -44,6 +45,7 @@ Result<Snapshot> decode_snapshot(std::string_view text) {
     snapshot.total_us = object.at("totalUs").to_number<uint32_t>();
     snapshot.bytes = object.at("bytes").to_number<uint64_t>();
     snapshot.automatic = object.at("automatic").as_bool();
+    if (object.contains("number")) snapshot.number = object.at("number").to_number<uint32_t>();
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("the record of a snapshot: ") + error.what());
   }

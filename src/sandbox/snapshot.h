@@ -17,6 +17,7 @@ struct Snapshot {
   std::string message;
   std::vector<std::string> tags;
   bool automatic = false;  // a point of the sandbox's history; `message` is the command after it
+  uint32_t number = 0;     // of that command
   int64_t created_at_ms = 0;
   int64_t expires_at_ms = 0;  // 0: never
   uint32_t frozen_us = 0;     // for how long the sandbox stood still

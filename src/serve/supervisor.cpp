@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -152,6 +153,7 @@ int supervise(const config::Config& config, Prepared& prepared) {
   for (bool first = true;; first = false) {
     time_t started = uptime_seconds();
     auto family = start_family(config, prepared, first);
+    unsetenv("ATOLL_FAILPOINT");  // one death is enough
     if (!family) {
       log(LogLevel::Error, "cannot start", {{"error", family.error().message()}});
       return 1;

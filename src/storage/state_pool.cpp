@@ -85,6 +85,8 @@ Result<UniqueFd> mount_device(const std::string& device) {
   if (!context.valid()) return fail_errno("fsopen", "btrfs");
   if (os::fsconfig(context.get(), FSCONFIG_SET_STRING, "source", device.c_str(), 0) != 0 ||
       os::fsconfig(context.get(), FSCONFIG_SET_STRING, "discard", "async", 0) != 0 ||
+      // Room for metadata before data takes it all: what cannot be recorded cannot be removed.
+      os::fsconfig(context.get(), FSCONFIG_SET_STRING, "metadata_ratio", "4", 0) != 0 ||
       os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return fail(Error::from_errno(errno, "mount", kImage)
                     .context("the pool of sandboxes' files is damaged, or in use elsewhere"));
@@ -107,24 +109,34 @@ Result<UniqueFd> mount_patiently(int image, os::LoopDevice& device) {
   }
 }
 
-Result<void> grow_to(uint64_t bytes, int image, const os::LoopDevice& device, int root) {
+Result<uint64_t> size_of_image(int image) {
   struct stat info {};
   if (fstat(image, &info) != 0) return fail_errno("stat", kImage);
-  if (bytes <= static_cast<uint64_t>(info.st_size)) return {};
+  return static_cast<uint64_t>(info.st_size);
+}
+
+Result<void> grow_image(uint64_t bytes, int image, const os::LoopDevice& device, int root) {
   if (ftruncate(image, static_cast<off_t>(bytes)) != 0) return fail_errno("grow", kImage);
   ATOLL_TRY(os::take_new_size(device));
   return os::btrfs::grow(root);
 }
 
-Result<UniqueFd> mount_image(int data, uint64_t bytes) {
-  if (!kernel_has_btrfs()) return fail(ErrorCode::NotSupported, "this kernel has no btrfs");
-  ATOLL_ASSIGN(UniqueFd image, open_image(data, bytes));
+struct MountedImage {
+  UniqueFd mount;
+  UniqueFd image;
   os::LoopDevice device;
-  ATOLL_ASSIGN(UniqueFd mounted, mount_patiently(image.get(), device));
-  ATOLL_ASSIGN(UniqueFd root, os::open_dir_at(mounted.get(), "."));
+};
+
+Result<MountedImage> mount_image(int data, uint64_t bytes) {
+  if (!kernel_has_btrfs()) return fail(ErrorCode::NotSupported, "this kernel has no btrfs");
+  MountedImage made;
+  ATOLL_ASSIGN(made.image, open_image(data, bytes));
+  ATOLL_ASSIGN(made.mount, mount_patiently(made.image.get(), made.device));
+  ATOLL_ASSIGN(UniqueFd root, os::open_dir_at(made.mount.get(), "."));
   ATOLL_TRY(os::btrfs::enable_quota(root.get()));
-  ATOLL_TRY(grow_to(bytes, image.get(), device, root.get()));
-  return mounted;
+  ATOLL_ASSIGN(uint64_t now, size_of_image(made.image.get()));
+  if (bytes > now) ATOLL_TRY(grow_image(bytes, made.image.get(), made.device, root.get()));
+  return made;
 }
 
 Result<UniqueFd> clone_directory(int data) {
@@ -139,7 +151,8 @@ Result<std::optional<StatePool>> StatePool::find(const std::string& data_dir) {
   ATOLL_ASSIGN(UniqueFd data, os::open_dir_at(AT_FDCWD, data_dir.c_str()));
   StatePool pool;
   if (faccessat(data.get(), kImage, F_OK, 0) == 0) {
-    ATOLL_ASSIGN(pool.mount_, mount_image(data.get(), 0));
+    ATOLL_ASSIGN(MountedImage mounted, mount_image(data.get(), 0));
+    pool.mount_ = std::move(mounted.mount);
   } else if (faccessat(data.get(), kDirectory, F_OK, 0) == 0) {
     ATOLL_ASSIGN(pool.mount_, clone_directory(data.get()));
     if (!os::btrfs::holds(data.get())) pool.lacking_ = "the pool was made without it";
@@ -157,7 +170,11 @@ Result<StatePool> StatePool::open(const std::string& data_dir, uint64_t bytes) {
   bool has_directory = faccessat(data.get(), kDirectory, F_OK, 0) == 0;
   if (has_image || (!has_directory && !os::btrfs::holds(data.get()))) {
     auto mounted = mount_image(data.get(), bytes);
-    if (mounted) pool.mount_ = std::move(*mounted);
+    if (mounted) {
+      pool.mount_ = std::move(mounted->mount);
+      pool.image_ = std::move(mounted->image);
+      pool.device_ = std::move(mounted->device);
+    }
     // A pool that is there holds sandboxes: without it there is nothing to serve.
     if (!mounted && (has_image || mounted.error().code() != ErrorCode::NotSupported)) {
       return fail(std::move(mounted).error());
@@ -182,6 +199,27 @@ Result<void> StatePool::open_directories() {
   ATOLL_ASSIGN(states_, os::open_dir_at(mount_.get(), "states"));
   ATOLL_ASSIGN(trash_, os::open_dir_at(mount_.get(), "trash"));
   return {};
+}
+
+Result<void> StatePool::grow(uint64_t bytes) const {
+  if (!growable()) {
+    return fail(ErrorCode::NotSupported,
+                "the pool is a directory of the data directory; it has all that the disk has");
+  }
+  ATOLL_ASSIGN(uint64_t now, size_of_image(image_.get()));
+  if (bytes < now) {
+    return fail(Error(ErrorCode::InvalidArgument,
+                      "the pool has " + std::to_string(now) + " bytes already and never shrinks")
+                    .with_field("sizeBytes"));
+  }
+  return grow_image(bytes, image_.get(), device_, sandboxes_.get());
+}
+
+Result<StatePool::Room> StatePool::room() const {
+  struct statvfs info {};
+  if (fstatvfs(sandboxes_.get(), &info) != 0) return fail_errno("statvfs", "the pool");
+  return Room{.bytes = uint64_t{info.f_blocks} * info.f_frsize,
+              .free_bytes = uint64_t{info.f_bavail} * info.f_frsize};
 }
 
 Result<void> StatePool::attach(const char* place) {

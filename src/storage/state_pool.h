@@ -14,6 +14,7 @@
 
 #include "base/result.h"
 #include "base/unique_fd.h"
+#include "os/loop_device.h"
 
 namespace atl::storage {
 
@@ -33,6 +34,15 @@ class StatePool {
   // Why nothing can be copied or limited here; empty where it can.
   const std::string& lacking() const { return lacking_; }
 
+  // While it is used. NotSupported where it is not an image of ours; it never shrinks.
+  Result<void> grow(uint64_t bytes) const;
+  struct Room {
+    uint64_t bytes = 0;
+    uint64_t free_bytes = 0;
+  };
+  Result<Room> room() const;
+  bool growable() const { return image_.valid(); }
+
   Result<void> make_tree(int parent, const std::string& name) const;
   Result<void> copy_tree(int from, const std::string& source, int to,
                          const std::string& name) const;
@@ -50,6 +60,8 @@ class StatePool {
   Result<void> open_directories();
 
   UniqueFd mount_;
+  UniqueFd image_;  // where it is one
+  os::LoopDevice device_;
   UniqueFd sandboxes_, states_, trash_;
   std::string lacking_;
 };

@@ -23,7 +23,7 @@ enum class LauncherType : uint16_t {
   DestroyRequest,  // end the processes, discard the files
   DiscardRequest,  // discard the files of a stopped sandbox
   ReserveRequest,  // how many blank slots to keep ready
-  PublishRequest,  // a stopped sandbox's files become a template layer
+  PublishRequest,  // the files of a stopped sandbox, or of a state, become a template layer
   KeepRequest,     // a sandbox's files as they are now become a state
   CopyRequest,     // a new sandbox gets the files of a state, or of another sandbox
   Kept,
@@ -39,6 +39,9 @@ enum class LauncherType : uint16_t {
   ImportProgress,
   Imported,
   CollectRequest,  // layers that nobody needs go
+  ExportRequest,   // layers become an archive
+  StorageRequest,  // how full the pool is; it may grow first
+  Storage,
 };
 
 struct LauncherFailure {
@@ -115,11 +118,15 @@ struct ReserveRequest {
   void visit(auto& v) { v(slots); }
 };
 
+// How layers that were made here are called, beside the states that they live among.
+inline constexpr const char* kLayerPrefix = "layer-";
+
 struct PublishRequest {
   static constexpr LauncherType kType = LauncherType::PublishRequest;
-  std::string sandbox;
+  std::string sandbox;  // a stopped one, which has no files afterwards
+  std::string state;    // where there is no sandbox; it stays
   std::string layer;
-  void visit(auto& v) { v(sandbox, layer); }
+  void visit(auto& v) { v(sandbox, state, layer); }
 };
 
 struct KeepRequest {
@@ -199,6 +206,22 @@ struct UsageReply {
   void visit(auto& v) { v(usage); }
 };
 
+struct StorageRequest {
+  static constexpr LauncherType kType = LauncherType::StorageRequest;
+  uint64_t grow_to = 0;  // bytes; 0: it stays as it is
+  void visit(auto& v) { v(grow_to); }
+};
+
+struct StorageReply {
+  static constexpr LauncherType kType = LauncherType::Storage;
+  uint64_t bytes = 0;
+  uint64_t free_bytes = 0;
+  uint64_t host_free_bytes = 0;  // where the pool's image lies
+  bool growable = false;
+  std::string lacking;  // why nothing can be copied or limited; empty where it can
+  void visit(auto& v) { v(bytes, free_bytes, host_free_bytes, growable, lacking); }
+};
+
 struct StatusRequest {
   static constexpr LauncherType kType = LauncherType::StatusRequest;
   void visit(auto&) {}
@@ -267,6 +290,15 @@ struct Imported {
       cmd);
   }
 };
+
+struct ExportRequest {
+  static constexpr LauncherType kType = LauncherType::ExportRequest;
+  std::string staging;              // gets the archive, as kArchiveFile
+  std::vector<std::string> layers;  // topmost first
+  std::string state;                // on top of them; empty: none
+  void visit(auto& v) { v(staging, layers, state); }
+};
+inline constexpr const char* kArchiveFile = "archive";
 
 struct CollectRequest {
   static constexpr LauncherType kType = LauncherType::CollectRequest;

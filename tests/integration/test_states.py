@@ -233,6 +233,50 @@ class States(StateCase):
         self.assertEqual(cli("snapshot", "ls", "-q", name).stdout, "")
 
 
+class Retention(StateCase):
+    def test_prune(self):
+        box = self.create()
+        kept = [self.take(box)["snapshotId"] for _ in range(4)] + [self.take(box, tags=["v1"])["snapshotId"]]
+        would = cli("snapshot", "prune", box.id, "--keep", "2", "--dry-run").stdout.split()
+        self.assertEqual(would, kept[:3])
+        self.assertEqual(cli("snapshot", "prune", "--younger-than", "1h").stdout, "")
+        self.assertEqual(cli("snapshot", "prune", box.id, "--keep", "2").stdout.split(), kept[:3])
+        self.assertEqual(cli("snapshot", "ls", "-q", box.id).stdout.split(), kept[3:])
+        self.assertEqual(cli("snapshot", "prune", "--keep", "0").stdout.split(), [kept[3]], "a tag keeps the last")
+        self.assert_error(request("POST", "/v1/snapshots/prune", {}), 400, "VALIDATION_ERROR", "keepNewest")
+
+    def test_back_to_before_a_command(self):
+        box = self.create(history=True)
+        for word in ("one", "two", "three"):
+            self.sh(box, f"echo {word} >> log")
+        points = request("GET", box.path("/history")).json["points"]
+        self.assertEqual([point["number"] for point in points], [1, 2, 3])
+        cli("restore", box.id, "--to", "3")
+        with_history = request("GET", box.path("/history")).json["points"]
+        self.assertEqual(len(with_history), 3, "nothing has happened since")
+        self.assertEqual(box.exec("/bin/cat", "log")["stdout"], "one\ntwo\n")
+        self.assert_error(request("POST", box.path("/restore"), {"to": 99}), 404, "NOT_FOUND", "to")
+        self.assert_error(request("POST", box.path("/restore"), {}), 400, "VALIDATION_ERROR", "snapshotId")
+
+
+class Pool(StateCase):
+    server_options = {"pool": 0}
+
+    def test_it_grows_while_it_is_used(self):
+        before = request("GET", "/v1/system/storage").json
+        box = self.create()
+        writer = box.spawn("python3", "-c", LOG_WRITER)
+        size = ((before["sizeBytes"] >> 30) + 2) << 30
+        shown = cli("storage", "grow", f"{size >> 30}g", "--json").stdout
+        self.assertIn(f'"sizeBytes":{size}', shown.replace(" ", ""))
+        after = request("GET", "/v1/system/storage").json
+        self.assertGreater(after["freeBytes"], before["freeBytes"] + (1 << 29))
+        self.assertTrue(box.process(writer["pid"])["running"])
+        smaller = request("PATCH", "/v1/system/storage", {"sizeBytes": 1 << 30})
+        self.assert_error(smaller, 400, "VALIDATION_ERROR", "sizeBytes")
+        self.assertIn("Pool", cli("storage", "show").stdout)
+
+
 class Consistency(StateCase):
     def test_a_storm_of_writes_during_200_snapshots(self):
         box = self.create()

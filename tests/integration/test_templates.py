@@ -11,6 +11,7 @@ import fixture
 import images
 import product
 import registry
+from box import Box as product_box
 from fixture import AtollCase, http, unique
 from images import SHELL, Image, file
 
@@ -287,6 +288,104 @@ class Service(Imports):
         for method, path in (("POST", "/v1/templates/import"), ("DELETE", "/v1/templates/base"), ("PUT", "/v1/templates/base/tags/x")):
             self.assertEqual(http(method, path, {"name": "x", "source": "localhost:1/x:1"}, headers=headers).status, 403)
         self.assertEqual(http("GET", "/v1/templates/base", headers=headers).status, 200)
+
+
+class Builds(Imports):
+    """Templates from a base, files and a script; from snapshots; as archives."""
+
+    def build(self, status=201, **body):
+        reply = http("POST", "/v1/templates", body, timeout=120)
+        self.assertEqual(reply.status, status, reply)
+        return reply.json
+
+    def drop(self, *names):
+        for name in names:
+            self.assertEqual(http("DELETE", f"/v1/templates/{name}").status, 200)
+
+    def sh(self, box, script):
+        done = box.exec("/bin/sh", "-c", script)
+        self.assertEqual(done["exitCode"], 0, done)
+        return done["stdout"]
+
+    def test_the_command_line(self):
+        (self.folder / "files/sub").mkdir(parents=True)
+        (self.folder / "files/sub/a").write_text("seeded")
+        script = self.folder / "setup.sh"
+        script.write_text("cat /workspace/sub/a > /etc/made; echo building; id -un\n")
+        name = unique("built")
+        command = ["template", "create", name, "--from", "base", "--bootstrap", str(script),
+                   "--seed", f"{self.folder}/files:/workspace", "--env", "MODE=x", "--memory", "256m"]  # fmt: skip
+        first = fixture.cli(*command)
+        self.assertEqual(first.stdout, f"{name}@1\n")
+        self.assertIn("building\nroot\n", first.stderr)
+        again = fixture.cli(*command)
+        self.assertEqual(again.stdout, f"{name}@1: reused\n")
+        self.assertIn("reused: ", again.stderr)
+        box = self.create(templateId=name)
+        self.assertEqual(self.sh(box, "cat /etc/made; echo $MODE"), "seededx\n")
+        self.assertEqual(http("GET", box.path("")).json["resources"]["memoryMB"], 256)
+        told = self.create(templateId=name, env={"MODE": "y"}, resources={"memoryMB": 128})
+        self.assertEqual(self.sh(told, "echo $MODE"), "y\n", "what is said explicitly wins")
+        (self.folder / "files/sub/a").write_text("other")
+        self.assertEqual(fixture.cli(*command).stdout, f"{name}@2\n", "other contents, another version")
+        self.assertEqual(self.sh(self.create(templateId=name), "cat /etc/made"), "other")
+        self.assertEqual(self.sh(self.create(templateId=f"{name}@1"), "cat /etc/made"), "seeded")
+        self.assertEqual(fixture.cli("template", "set", name, "--env", "MODE=z").stdout, f"{name}@3\n")
+        self.assertEqual(self.sh(self.create(templateId=name), "cat /etc/made; echo $MODE"), "otherz\n")
+        self.server.delete_all()
+        self.drop(name)
+
+    def test_a_script_that_fails_leaves_nothing(self):
+        name = unique("bad")
+        reply = http("POST", "/v1/templates", {"name": name, "bootstrap": "echo so; exit 3"}, timeout=60)
+        self.assertEqual(reply.status, 409, reply)
+        self.assertIn("exited with 3", reply.json["message"])
+        self.assertEqual(http("GET", f"/v1/templates/{name}").status, 404)
+        for body, field in (
+            ({"name": "Bad Name"}, "name"),
+            ({"name": name, "seed": [{"path": "/a"}]}, "seed.content"),
+            ({"name": name, "seed": [{"path": "/a", "archive": "%"}]}, "seed.archive"),
+            ({"name": name, "workdir": "relative"}, "workdir"),
+            ({"name": name, "unknown": 1}, "unknown"),
+        ):
+            self.assert_error(http("POST", "/v1/templates", body), 400, "VALIDATION_ERROR", field)
+        missing = http("POST", "/v1/templates", {"name": name, "from": "nothing"})
+        self.assert_error(missing, 404, "TEMPLATE_NOT_FOUND")
+
+    def test_once_for_callers_at_the_same_time(self):
+        name = unique("race")
+        body = {"name": name, "bootstrap": "echo x >> /etc/count; sleep 1"}
+        made = fixture.in_parallel([lambda: self.build(**body)] * 4)
+        self.assertEqual(sorted(item["reused"] for item in made), [False, True, True, True])
+        self.assertEqual(self.sh(self.create(templateId=name), "cat /etc/count"), "x\n")
+        self.server.delete_all()
+        self.drop(name)
+
+    def test_from_a_snapshot_and_as_an_archive(self):
+        box = self.create(env={"A": "1"})
+        self.sh(box, "echo kept > f; rm /etc/motd; ln -s f link; chmod 600 f")
+        snapshot = http("POST", box.path("/snapshots"), {"message": "done", "tags": ["v7"]}).json["snapshotId"]
+        name = unique("made")
+        self.build(name=name, snapshot=snapshot, env={"B": "2"})
+        of_template = self.create(templateId=name)
+        self.assertEqual(self.sh(of_template, "cat link; echo $B; test -e /etc/motd || stat -c %a f"), "kept\n2\n600\n")
+        file, other = str(self.folder / "t.tar.zst"), str(self.folder / "s.tar.zst")
+        fixture.cli("template", "export", name, file)
+        fixture.cli("snapshot", "export", "v7", other)
+        fixture.cli("snapshot", "rm", snapshot)
+        with open(file, "rb") as archive:
+            reply = http("POST", f"/v1/templates/import?name={name}-back", archive.read(), timeout=120,
+                         headers={"content-type": "application/octet-stream"})  # fmt: skip
+        self.assertEqual(reply.status, 201, reply)
+        back = self.create(templateId=f"{name}-back")
+        self.assertEqual(self.sh(back, "cat link; echo $B; test -e /etc/motd || stat -c %a f"), "kept\n2\n600\n")
+        imported = fixture.cli("snapshot", "import", other).stdout.strip()
+        item = http("GET", f"/v1/snapshots/{imported}").json
+        self.assertEqual((item["message"], item["tags"]), ("done", ["v7"]))
+        copy = http("POST", "/v1/sandboxes", {"fromSnapshot": imported}).json["id"]
+        self.assertEqual(self.sh(product_box(copy), "cat link; echo $A; test -e /etc/motd || echo gone"), "kept\n1\ngone\n")
+        self.server.delete_all()
+        self.drop(name, f"{name}-back")
 
 
 if __name__ == "__main__":

@@ -25,8 +25,10 @@ static std::string joined(const std::vector<std::string>& names) {
   return all;
 }
 
-static std::vector<std::string> split(std::string_view text) {
+std::vector<std::string> layers_in(const std::map<std::string, std::string>& metadata) {
   std::vector<std::string> names;
+  auto found = metadata.find(kLayers);
+  std::string_view text = found == metadata.end() ? std::string_view() : found->second;
   while (!text.empty()) {
     size_t comma = std::min(text.find(','), text.size());
     names.emplace_back(text.substr(0, comma));
@@ -62,12 +64,9 @@ Task<Result<void>> NativeBackend::reserve(uint32_t slots) {
 Result<FoundTemplate> NativeBackend::find_template(const std::string& reference) {
   ATOLL_ASSIGN(image::Template manifest,
                templates_.find(reference.empty() ? options_.default_template : reference));
-  FoundTemplate found{.key = manifest.key(), .contents = {}};
+  FoundTemplate found{.key = manifest.key(), .contents = {}, .settings = {}};
   for (const std::string& layer : manifest.layers) found.contents += layer + " ";
-  found.env = std::move(manifest.defaults.env);
-  found.workdir = std::move(manifest.defaults.workdir);
-  found.user = std::move(manifest.defaults.user);
-  found.limits = manifest.defaults.limits;
+  found.settings = std::move(manifest.defaults);
   return found;
 }
 
@@ -78,20 +77,10 @@ Result<std::vector<std::string>> NativeBackend::layers_of(const std::string& tem
   return std::vector<std::string>(manifest.layers.rbegin(), manifest.layers.rend());
 }
 
-Task<Result<void>> NativeBackend::collect_templates(std::vector<BackendState> in_use) {
-  std::set<std::string> layers;
-  for (const BackendState& state : in_use) {
-    auto found = state.find(kLayers);
-    if (found == state.end()) continue;
-    for (std::string& layer : split(found->second)) layers.insert(std::move(layer));
-  }
-  return importer_.collect(std::move(layers));
-}
-
 // A sandbox stays on the layers it was made on, whatever becomes of its template's name.
 Result<std::vector<std::string>> NativeBackend::layers_for(const CreateInput& input) {
-  auto known = input.existing_metadata.find(kLayers);
-  if (known != input.existing_metadata.end() && !known->second.empty()) return split(known->second);
+  auto known = layers_in(input.existing_metadata);
+  if (!known.empty()) return known;
   return layers_of(input.template_key);
 }
 
@@ -161,58 +150,6 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
                                            timings);
 }
 
-Task<Result<PrewarmResult>> NativeBackend::prewarm(PrewarmInput input) {
-  if (!is_valid_id(input.template_key)) {
-    co_return fail(
-        Error(ErrorCode::InvalidArgument, "a template key is 1 to 64 of a-z, 0-9 and '-'")
-            .with_field("templateKey"));
-  }
-  auto turn = co_await under_way_.take("template/" + input.template_key);
-  if (layers_of(input.template_key)) co_return PrewarmResult{.reused = true};
-  co_return co_await capture_template(std::move(input));
-}
-
-Task<Result<PrewarmResult>> NativeBackend::capture_template(PrewarmInput input) {
-  auto say = [&](const std::string& text) {
-    if (input.log) input.log(text);
-  };
-  ATOLL_CO_ASSIGN(image::Template base,
-                  image::load_template(options_.data_dir + "/templates", input.base));
-  CreateInput create_input;
-  create_input.template_key = input.base;
-  create_input.session_key = random_id("prewarm-");
-  say("creating a sandbox from " + input.base);
-  ATOLL_CO_ASSIGN(auto handle, co_await create(create_input));
-  auto work = [&]() -> Task<Result<void>> {
-    ATOLL_CO_TRY(co_await handle->ready());
-    for (const SeedFile& file : input.seed_files) {
-      ATOLL_CO_ASSIGN(auto writer,
-                      co_await handle->session().write_file(file.path, WriteOptions{}));
-      ATOLL_CO_TRY(co_await writer->write(file.content));
-      ATOLL_CO_TRY(co_await writer->finish());
-    }
-    if (input.bootstrap) ATOLL_CO_TRY(co_await input.bootstrap(handle->session()));
-    co_return Result<void>();
-  };
-  auto worked = co_await work();
-  if (!worked) {
-    (void)co_await handle->destroy();
-    co_return fail(std::move(worked).error().context("preparing " + input.template_key));
-  }
-  say("capturing its files");
-  ATOLL_CO_TRY(co_await handle->dispose());
-  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(options_.data_dir + "/templates"));
-  wire::PublishRequest publish{.sandbox = create_input.session_key,
-                               .layer = random_id("layer-", 24)};
-  ATOLL_CO_TRY(co_await launcher_->tell(publish, kNoReplyLimit));
-  image::Template manifest = base;
-  manifest.name = input.template_key;
-  manifest.layers.push_back(publish.layer);
-  manifest.digest.clear();
-  ATOLL_CO_TRY(image::save_template(options_.data_dir + "/templates", manifest));
-  co_return PrewarmResult{.reused = false};
-}
-
 Task<Result<void>> NativeBackend::discard(std::string session_key) {
   wire::DiscardRequest request{.sandbox = std::move(session_key)};
   return launcher_->tell(std::move(request));
@@ -227,8 +164,9 @@ Task<Result<void>> NativeBackend::reclaim(Known known) {
     if (known.sandbox(sandbox)) continue;
     ATOLL_CO_TRY(co_await discard(sandbox));
   }
+  // Older versions, too: what they stand on is wanted for as long as they are.
   std::set<std::string> layers;
-  ATOLL_CO_ASSIGN(auto templates, image::list_templates(options_.data_dir + "/templates"));
+  ATOLL_CO_ASSIGN(auto templates, image::list_template_versions(options_.data_dir + "/templates"));
   for (const image::Template& found : templates)
     layers.insert(found.layers.begin(), found.layers.end());
   for (const std::string& state : std::exchange(found_states_, {})) {

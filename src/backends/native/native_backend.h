@@ -37,8 +37,10 @@ class NativeBackend : public SandboxBackend {
   Task<Result<ImportedTemplate>> import_template(ImportInput input) override {
     return importer_.import(std::move(input));
   }
+  Task<Result<std::unique_ptr<FileReader>>> export_archive(ExportInput input) override;
   Task<Result<void>> collect_templates(std::vector<BackendState> in_use) override;
   Task<Result<PrewarmResult>> prewarm(PrewarmInput input) override;
+  Task<Result<PrewarmResult>> publish_state(PublishInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> create(CreateInput input) override;
   Task<Result<void>> discard(std::string session_key) override;
   void on_ended(std::function<void(EndedSandbox)> callback) override {
@@ -51,6 +53,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> restore_state(std::string session_key, std::string state) override;
   Task<Result<void>> drop_state(std::string state) override;
   Task<Result<Difference>> diff_states(DiffInput input) override;
+  Task<Result<StorageInfo>> storage(uint64_t grow_to) override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);
@@ -62,6 +65,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<HandlePtr>> build(CreateInput input);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
+  Task<Result<PrewarmResult>> add_layer(image::Template made, wire::PublishRequest publish);
   Result<std::vector<std::string>> layers_of(const std::string& template_key);
   Result<std::vector<std::string>> layers_for(const CreateInput& input);
   std::string slot_of(const std::string& session_key) const;  // empty where nothing runs
@@ -89,6 +93,9 @@ struct Place {
   std::string slot;
   std::string layers;  // topmost first, with commas between
 };
+
+// The layers of a sandbox that has this SessionState::metadata, topmost first.
+std::vector<std::string> layers_in(const std::map<std::string, std::string>& metadata);
 
 class NativeHandle : public SandboxHandle {
  public:

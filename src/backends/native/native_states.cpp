@@ -69,4 +69,14 @@ Task<Result<Difference>> NativeBackend::diff_states(DiffInput input) {
   co_return difference;
 }
 
+Task<Result<StorageInfo>> NativeBackend::storage(uint64_t grow_to) {
+  auto reply = co_await launcher_->call<wire::StorageReply>(wire::StorageRequest{grow_to});
+  if (!reply) co_return fail(std::move(reply).error());
+  co_return StorageInfo{.bytes = reply->bytes,
+                        .free_bytes = reply->free_bytes,
+                        .host_free_bytes = reply->host_free_bytes,
+                        .growable = reply->growable,
+                        .lacking = reply->lacking};
+}
+
 }  // namespace atl::native

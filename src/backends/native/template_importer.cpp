@@ -7,6 +7,8 @@
 #include <set>
 
 #include "base/scope_exit.h"
+#include "image/archive_note.h"
+#include "image/template_file.h"
 #include "os/file.h"
 #include "registry/pull.h"
 #include "wire/codec.h"
@@ -39,6 +41,7 @@ class Upload final : public TemplateUpload {
     co_return co_await files_.run(std::move(work), async::Company::Alone);
   }
   const image::Staging& staging() const { return staging_; }
+  Result<std::string> note() const { return image::read_note(file_.get()); }
 
  private:
   async::WorkerThread& files_;
@@ -91,7 +94,7 @@ TemplateImporter::TemplateImporter(asio::any_io_executor executor,
 Task<Result<std::shared_ptr<TemplateUpload>>> TemplateImporter::start_upload() {
   ATOLL_CO_ASSIGN(image::Staging staging, image::Staging::create(data_dir_, geteuid(), getegid()));
   UniqueFd file(openat(staging.dir(), image::kUploadFile,
-                       O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+                       O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) co_return fail_errno("openat", image::kUploadFile);
   co_return std::make_shared<Upload>(files_, std::move(staging), std::move(file));
 }
@@ -158,7 +161,13 @@ Task<Result<ImportedTemplate>> TemplateImporter::import(ImportInput input) {
   ImportedTemplate counts;
   auto work = [&]() -> Task<Result<image::Template>> {
     if (auto* upload = dynamic_cast<Upload*>(input.upload.get())) {
-      co_return co_await unpack(input, upload->staging().id(), "", counts);
+      ATOLL_CO_ASSIGN(counts.note, upload->note());
+      ATOLL_CO_ASSIGN(image::Template made,
+                      co_await unpack(input, upload->staging().id(), "", counts));
+      if (!counts.note.empty()) {
+        ATOLL_CO_ASSIGN(made.defaults, image::decode_defaults(counts.note));
+      }
+      co_return made;
     }
     ATOLL_CO_ASSIGN(image::Staging staging,
                     image::Staging::create(data_dir_, geteuid(), getegid()));

@@ -1,0 +1,16 @@
+// How templates look in answers.
+#pragma once
+
+#include <boost/json/object.hpp>
+
+#include "api/service.h"
+#include "image/template.h"
+
+namespace atl::api {
+
+const std::string& templates_dir(const Service& service);
+boost::json::object template_json(const Service& service, const image::Template& item);
+// The same of one that has just been made, with what that took.
+Result<std::string> result_json(const Service& service, const ImportedTemplate& made);
+
+}  // namespace atl::api
