@@ -42,7 +42,11 @@ Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter
 }
 
 Task<Result<void>> send_storage(Context& context, uint64_t grow_to, http::ResponseWriter& writer) {
-  ATOLL_CO_ASSIGN(StorageInfo storage, co_await context.manager.backend().storage(grow_to));
+  auto answer = co_await context.manager.backend().storage(grow_to);
+  if (!answer && answer.error().code() == ErrorCode::InvalidArgument) {
+    co_return fail(std::move(answer).error().with_field("sizeBytes"));
+  }
+  ATOLL_CO_ASSIGN(StorageInfo storage, std::move(answer));
   json::object body{{"sizeBytes", storage.bytes},
                     {"freeBytes", storage.free_bytes},
                     {"hostFreeBytes", storage.host_free_bytes},

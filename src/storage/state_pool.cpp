@@ -208,9 +208,8 @@ Result<void> StatePool::grow(uint64_t bytes) const {
   }
   ATOLL_ASSIGN(uint64_t now, size_of_image(image_.get()));
   if (bytes < now) {
-    return fail(Error(ErrorCode::InvalidArgument,
-                      "the pool has " + std::to_string(now) + " bytes already and never shrinks")
-                    .with_field("sizeBytes"));
+    return fail(ErrorCode::InvalidArgument,
+                "the pool has " + std::to_string(now) + " bytes already and never shrinks");
   }
   return grow_image(bytes, image_.get(), device_, sandboxes_.get());
 }

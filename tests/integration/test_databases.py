@@ -18,10 +18,13 @@ create table account (id int primary key, amount int not null);
 insert into account select i, 100 from generate_series(1, 100) i;
 create table log (id bigserial primary key, at timestamptz default now());
 create procedure work() language plpgsql as $$
+declare giver int; taker int;
 begin
   loop
-    update account set amount = amount - 1 where id = 1 + floor(random() * 50);
-    update account set amount = amount + 1 where id = 51 + floor(random() * 50);
+    giver := 1 + floor(random() * 50);
+    taker := 51 + floor(random() * 50);
+    update account set amount = amount - 1 where id = giver;
+    update account set amount = amount + 1 where id = taker;
     insert into log default values;
     commit;
   end loop;
@@ -57,7 +60,7 @@ class Databases(AtollCase):
         cli("create", "--name", name, "--memory", "1g")
         box = Box(request("GET", f"/v1/sandboxes/{name}").json["id"])
         for folder in ("usr/lib", "usr/share/postgresql"):
-            cli("cp", str(POSTGRES / folder), f"{name}:/{folder}")
+            cli("cp", str(POSTGRES / folder), f"{name}:/{folder.rpartition('/')[0]}")
         self.sh(box, f"initdb -D {DATA} --no-sync >/dev/null")
         self.start(box)
         self.sql(box, WORK)

@@ -260,8 +260,6 @@ class Retention(StateCase):
 
 
 class Pool(StateCase):
-    server_options = {"pool": 0}
-
     def test_it_grows_while_it_is_used(self):
         before = request("GET", "/v1/system/storage").json
         box = self.create()
