@@ -150,7 +150,7 @@ struct StateChange {
 
 struct Difference {
   std::vector<StateChange> changes;  // by path
-  bool complete = true;             // false: there are more
+  bool complete = true;              // false: there are more
 };
 
 struct DiffInput {
@@ -165,6 +165,22 @@ struct DiffInput {
 struct Known {
   std::function<bool(const std::string& session_key)> sandbox;
   std::function<bool(const std::string& state)> state;
+  std::function<bool(const std::string& image)> memory;
+};
+
+struct MemoryInput {
+  std::string session_key;
+  std::string image;     // the name to keep its processes under
+  std::string state;     // and its files of the same moment; empty: they are not kept
+  bool end = false;      // the processes do not go on
+  bool durable = false;  // both must survive a crash of the host
+};
+
+// Whether processes can be kept, by a trial.
+struct MemorySupport {
+  bool available = false;
+  std::string version;  // of what does it
+  std::string reason;   // where it is not
 };
 
 class SandboxBackend {
@@ -213,6 +229,22 @@ class SandboxBackend {
   virtual Task<Result<void>> restore_state(std::string session_key, std::string state) = 0;
   virtual Task<Result<void>> drop_state(std::string state) = 0;
   virtual Task<Result<Difference>> diff_states(DiffInput input) = 0;
+
+  // Processes that are kept as they are, and brought to life again: as the sandbox that they were,
+  // or as others. `bytes` of the timings is the image's size.
+  virtual Task<Result<CopyTimings>> keep_memory(MemoryInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend keeps no processes");
+  }
+  // As create() with `existing`, whose files must be those of that moment.
+  virtual Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput, std::string /*image*/) {
+    co_return fail(ErrorCode::NotSupported, "this backend keeps no processes");
+  }
+  virtual Task<Result<void>> forget_memory(std::string /*image*/) { co_return Result<void>(); }
+  virtual Task<Result<MemorySupport>> memory_support() {
+    MemorySupport none;
+    none.reason = "this backend keeps no processes";
+    co_return none;
+  }
   virtual std::vector<std::string> degraded() const = 0;
 };
 

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/sandbox_body.h"
 #include "api/shapes.h"
+#include "api/snapshot_body.h"
 
 namespace atl::api {
 namespace {
@@ -12,9 +13,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxBody = 64u << 10;
-constexpr size_t kMaxMessage = 4096;
-constexpr size_t kMaxTags = 32;
-constexpr int64_t kMaxKeepSeconds = int64_t{10} * 365 * 86400;
 
 json::object snapshot_json(const sandbox::Snapshot& snapshot) {
   json::object object{
@@ -44,22 +42,12 @@ Error bad(std::string_view field, std::string message) {
 Result<sandbox::SnapshotInput> read_input(const http::JsonDocument& document) {
   ATOLL_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  sandbox::SnapshotInput input;
-  ATOLL_ASSIGN(auto message, reader.optional_string("message"));
-  ATOLL_ASSIGN(input.tags, reader.string_array("tags"));
-  ATOLL_ASSIGN(auto keep, reader.optional_integer("keepSeconds", 1, kMaxKeepSeconds));
+  ATOLL_ASSIGN(sandbox::SnapshotInput input, read_snapshot_fields(reader));
   ATOLL_ASSIGN(auto paths, reader.string_array("paths"));
   ATOLL_TRY(reader.finish());
   if (!paths.empty()) {
     return fail(
         Error(ErrorCode::NotSupported, "a snapshot always has all files").with_field("paths"));
-  }
-  input.message = message.value_or("");
-  input.keep_s = static_cast<uint32_t>(keep.value_or(0));
-  if (input.message.size() > kMaxMessage) return fail(bad("message", "at most 4096 bytes"));
-  if (input.tags.size() > kMaxTags) return fail(bad("tags", "at most 32 tags"));
-  for (const std::string& tag : input.tags) {
-    if (tag.empty() || tag.size() > 128) return fail(bad("tags", "a tag has 1 to 128 bytes"));
   }
   return input;
 }
@@ -77,7 +65,7 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
                              http::ResponseWriter& writer) {
   json::array list;
   for (const auto& snapshot : context.manager.snapshots().list(context.who.caller, sandbox)) {
-    if (!snapshot->automatic) list.push_back(snapshot_json(*snapshot));
+    if (!snapshot->automatic && !snapshot->memory) list.push_back(snapshot_json(*snapshot));
   }
   co_return co_await writer.send_json(
       json::serialize(json::object{{"snapshots", std::move(list)}}));
@@ -116,7 +104,9 @@ Task<Result<void>> restore(Context& context, http::Request& request, http::Respo
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  ATOLL_CO_ASSIGN(std::string id, reader.require_string("snapshotId"));
+  // Checkpoints are found by their own name for it, and by the other: what it is, it says itself.
+  const char* field = reader.has("checkpointId") ? "checkpointId" : "snapshotId";
+  ATOLL_CO_ASSIGN(std::string id, reader.require_string(field));
   ATOLL_CO_TRY(reader.finish());
   ATOLL_CO_ASSIGN(auto snapshot, context.manager.find_snapshot(context.who.caller, id));
   ATOLL_CO_TRY(co_await context.manager.restore(sandbox, snapshot));
@@ -184,16 +174,24 @@ Task<Result<void>> diff(Context& context, http::Request& request, http::Response
 Task<Result<void>> fork(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
-  ATOLL_CO_ASSIGN(auto specs, read_forks(sandbox->record.spec, document));
-  ATOLL_CO_ASSIGN(auto copies,
-                  co_await context.manager.fork(sandbox, context.who.caller, std::move(specs)));
+  ATOLL_CO_ASSIGN(ForkBody body, read_forks(sandbox->record.spec, document));
+  const sandbox::Caller& caller = context.who.caller;
+  sandbox::SnapshotPtr checkpoint;
+  if (!body.checkpoint.empty()) {
+    ATOLL_CO_ASSIGN(checkpoint, find_checkpoint(context, body.checkpoint));
+  }
+  bool memory = body.memory || checkpoint != nullptr;
+  auto made = memory ? co_await context.manager.fork_memory(sandbox, caller, body.specs, checkpoint)
+                     : co_await context.manager.fork(sandbox, caller, body.specs);
+  if (!made) co_return fail(std::move(made).error());
+  auto& copies = *made;
   json::array list;
   for (const auto& copy : copies) {
     list.push_back(sandbox_json(context, *copy));
     context.made += (context.made.empty() ? "" : " ") + copy->record.id;
   }
-  json::object body{{"sandbox", list.front()}, {"sandboxes", list}};
-  co_return co_await writer.send_json(json::serialize(body), 201);
+  json::object answer{{"sandbox", list.front()}, {"sandboxes", list}};
+  co_return co_await writer.send_json(json::serialize(answer), 201);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace atl::launcher {
 namespace {
 
 constexpr size_t kWorkAtOnce = 8;
-constexpr unsigned kWorkSeconds = 60;
 // One message must hold it.
 constexpr size_t kMaxDiffBytes = 180u << 10;
 constexpr std::chrono::milliseconds kFreezeLimit{5000};
@@ -62,7 +61,7 @@ void Launcher::start_state_work() {
   while (!waiting_work_.empty() && running_work_.size() < kWorkAtOnce) {
     StateWork work = std::move(waiting_work_.front());
     waiting_work_.pop_front();
-    auto chore = Chore::start("atoll-copier", kWorkSeconds, work.work);
+    auto chore = Chore::start(work.name, work.seconds, work.work);
     if (!chore) {
       send_error(work.id, chore.error());
       continue;
@@ -85,6 +84,8 @@ void Launcher::state_work_ended(int fd) {
     (void)cgroups_.freeze(slot->first, false);
   }
   if (result && ended.work.done) ended.work.done();
+  if (result && ended.work.take) ended.work.take(*result);
+  if (!result && ended.work.failed) ended.work.failed();
   if (result) {
     wire::FrameHeader header = wire::parse_header(result->bytes.data());
     header.id = ended.work.id;

@@ -38,7 +38,8 @@ Task<Result<void>> Manager::start() {
     ATOLL_CO_TRY(co_await adopt(std::move(*record)));
   }
   Known known{.sandbox = [this](const std::string& key) { return index_.contains(key); },
-              .state = [this](const std::string& state) { return snapshots_.contains(state); }};
+              .state = [this](const std::string& state) { return snapshots_.contains(state); },
+              .memory = [this](const std::string& image) { return is_memory_known(image); }};
   ATOLL_CO_TRY(co_await backend_.reclaim(std::move(known)));
   auto self = shared_from_this();
   asio::co_spawn(
@@ -53,7 +54,8 @@ Task<Result<void>> Manager::adopt(Record record) {
   known.since = on_this_boot(known, BootTime::now(), wall_clock_ms());
   sandbox->touch();
   index_.add(sandbox);
-  bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
+  bool had_processes =
+      known.status != Status::Stopped && known.status != Status::Failed && known.memory.empty();
   if (!had_processes) co_return Result<void>();
   auto handle = co_await backend_.create(input_to_reattach(known));
   if (!handle) {
@@ -245,7 +247,9 @@ Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> 
     input.existing_metadata = origin->backend_state;
     input.existing_metadata.erase("slot");
   }
-  auto handle = co_await backend_.create(std::move(input));
+  bool revived = origin && !origin->memory.empty();
+  auto handle = revived ? co_await backend_.revive(std::move(input), origin->memory)
+                        : co_await backend_.create(std::move(input));
   if (!handle) {
     if (origin) (void)co_await backend_.discard(id);
     co_return fail(std::move(handle).error());

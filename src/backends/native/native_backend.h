@@ -51,6 +51,11 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> restore_state(std::string session_key, std::string state) override;
   Task<Result<void>> drop_state(std::string state) override;
   Task<Result<Difference>> diff_states(DiffInput input) override;
+  Task<Result<CopyTimings>> keep_memory(MemoryInput input) override;
+  Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput input,
+                                                      std::string image) override;
+  Task<Result<void>> forget_memory(std::string image) override;
+  Task<Result<MemorySupport>> memory_support() override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);
@@ -60,6 +65,8 @@ class NativeBackend : public SandboxBackend {
   using HandlePtr = std::shared_ptr<class NativeHandle>;
 
   Task<Result<HandlePtr>> build(CreateInput input);
+  Result<wire::BuildRequest> build_request(const CreateInput& input);
+  HandlePtr handle_of(const wire::Built& built, const CreateInput& input, std::string layers);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
   Result<std::vector<std::string>> layers_of(const std::string& template_key);
@@ -80,6 +87,7 @@ class NativeBackend : public SandboxBackend {
   std::set<std::string> found_slots_;      // alive at start and not claimed yet
   std::vector<std::string> found_sandboxes_;
   std::vector<std::string> found_states_;
+  std::vector<std::string> found_images_;
   std::vector<std::string> degraded_;
   std::function<void(EndedSandbox)> ended_;
 };
@@ -89,6 +97,8 @@ struct Place {
   std::string slot;
   std::string layers;  // topmost first, with commas between
 };
+
+std::string joined(const std::vector<std::string>& names);
 
 class NativeHandle : public SandboxHandle {
  public:
