@@ -1,5 +1,5 @@
 // How the agent stands aside for a checkpoint: nothing of it may reach outside while one is taken.
-#include <sys/socket.h>
+#include <sys/prctl.h>
 
 #include <algorithm>
 
@@ -37,6 +37,9 @@ Result<std::vector<UniqueFd>> Agent::suspend(const Connection* but) {
     lent_.push_back(connection.get());
     sockets.push_back(connection->lend_socket());
   }
+  // criu looks at us as root of our user namespace. Commands cannot meanwhile: they lack a
+  // capability that we have.
+  prctl(PR_SET_DUMPABLE, 1);
   suspended_until_ms_ = monotonic_ms() + kSuspendedMs;
   return sockets;
 }
@@ -44,6 +47,7 @@ Result<std::vector<UniqueFd>> Agent::suspend(const Connection* but) {
 void Agent::wake() {
   if (suspended_until_ms_ == 0) return;  // anybody inside may send that signal
   suspended_until_ms_ = 0;
+  prctl(PR_SET_DUMPABLE, 0);
   if (!lent_.empty()) lent_until_ms_ = monotonic_ms() + kLentMs;
   loop_.add(listener_.get(), EPOLLIN, acceptor_.get());
 }

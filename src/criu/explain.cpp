@@ -47,16 +47,18 @@ std::string_view error_text(std::string_view line) {
 }  // namespace
 
 std::string explain(const std::string& log) {
-  std::string first;
+  std::string first, errors;
   std::string_view rest = log;
   while (!rest.empty()) {
     size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view text = error_text(rest.substr(0, end));
     rest.remove_prefix(std::min(end + 1, rest.size()));
-    if (!text.empty() && first.empty()) first = text.substr(0, 300);
+    if (text.empty()) continue;
+    if (first.empty()) first = text.substr(0, 300);
+    errors.append(text).push_back('\n');
   }
   for (const Known& known : kKnown) {
-    if (log.find(known.sign) == log.npos) continue;
+    if (errors.find(known.sign) == errors.npos) continue;
     return std::string(known.meaning) + (first.empty() ? "" : " (criu: " + first + ")");
   }
   return first.empty() ? "criu gave no reason" : "criu: " + first;

@@ -38,7 +38,7 @@ Result<Image> read_image(int dir, const std::string& name) {
 // As a new file: the old one may have another name elsewhere.
 Result<void> write_image(int dir, const std::string& name, const Image& image) {
   if (unlinkat(dir, name.c_str(), 0) != 0) return fail_errno("unlink", name);
-  UniqueFd file(openat(dir, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  UniqueFd file(openat(dir, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.valid()) return fail_errno("create", name);
   auto size = static_cast<uint32_t>(image.message.size());
   std::string bytes = image.magic;

@@ -8,7 +8,7 @@
 namespace atl::launcher {
 
 Result<UniqueFd> make_listener(const ListenerPlan& plan) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fail_errno("socket");
   sockaddr_un address{};
   address.sun_family = AF_UNIX;

@@ -261,13 +261,14 @@ Result<void> check_isolation(const Manifest& manifest, const RevivedPlace& reviv
   ATOLL_ASSIGN(auto mounts, read_mounts(revived.pid));
   auto now = told(mounts), then = told(manifest.mounts);
   if (now == then) return {};
+  std::string difference;
   for (const std::string& line : then) {
-    if (!now.contains(line)) return fail(loose("no mount " + line));
+    if (!now.contains(line)) difference += " without " + line + ";";
   }
   for (const std::string& line : now) {
-    if (!then.contains(line)) return fail(loose("a mount " + line));
+    if (!then.contains(line)) difference += " with " + line + ";";
   }
-  return {};
+  return fail(loose("its mounts are" + difference));
 }
 
 }  // namespace atl::launcher

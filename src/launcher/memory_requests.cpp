@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "criu/images.h"
 #include "criu/program.h"
 #include "launcher/checks.h"
 #include "launcher/launcher.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr unsigned kMemorySeconds = 300;
 constexpr unsigned kProbeSeconds = 20;
+constexpr const char* kCheckLog = "check.log";
 constexpr uint32_t kLeastMajor = 4, kLeastMinor = 2;
 
 template <class Message>
@@ -205,10 +207,11 @@ Result<void> Launcher::on_criu(uint32_t id) {
                     "criu " + answer.version + " is too old: 4.2 or newer");
       }
       UniqueFd scratch(open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-      request = {.verb = criu::Verb::Check, .images_dir = scratch.get(), .log_file = "check.log"};
+      request = {.verb = criu::Verb::Check, .images_dir = scratch.get(), .log_file = kCheckLog};
       ATOLL_ASSIGN(auto checked, criu::run(workshop_.program(), request, {}, {}));
       if (checked.success) return {};
-      return fail(ErrorCode::NotSupported, "the kernel lacks something that criu needs");
+      return fail(ErrorCode::NotSupported,
+                  "criu does not work here: " + criu::reason_in_log(scratch.get(), kCheckLog));
     };
     auto probed = probe();
     answer.available = probed.has_value();

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -91,7 +92,8 @@ class Revival {
     ATOLL_ASSIGN(UniqueFd from, os::open_beneath(plan_.images, plan_.request.image.c_str(),
                                                  O_RDONLY | O_DIRECTORY));
     os::remove_tree(plan_.images, own_images_.c_str());
-    if (mkdirat(plan_.images, own_images_.c_str(), 0700) != 0) return fail_errno("mkdir", "images");
+    // criu opens them as the sandbox's root too; nobody else gets this far.
+    if (mkdirat(plan_.images, own_images_.c_str(), 0755) != 0) return fail_errno("mkdir", "images");
     ATOLL_ASSIGN(dir_, os::open_dir_at(plan_.images, own_images_.c_str()));
     ATOLL_ASSIGN(auto names, criu::list_images(from.get()));
     for (const std::string& name : names) {
@@ -159,11 +161,14 @@ class Revival {
                                  listener_.get());
     request.inherit.emplace_back(manifest_.cgroup_key, cgroup_.get());
     auto on_step = [&](const criu::Response& step) -> Result<void> {
-      return step.script == "pre-resume" ? before_first_step(step.pid) : Result<void>();
+      if (step.script != "pre-resume") return {};
+      auto fit = before_first_step();
+      // criu would let it go on. This ends everything in it.
+      if (!fit && revived_.pidfd.valid()) os::pidfd_send_signal(revived_.pidfd.get(), SIGKILL);
+      return fit;
     };
     auto response =
         criu::run(plan_.workshop->program(), request, {listener_.get(), cgroup_.get()}, on_step);
-    if (!response || !response->success) (void)plan_.cgroups->kill(plan_.slot);
     if (!response) return fail(std::move(response).error());
     if (!response->success) {
       return fail(ErrorCode::InvalidState, "its processes could not be brought back: " +
@@ -174,15 +179,17 @@ class Revival {
   }
 
   // All is restored and nothing runs yet. What fails here is killed before it ever does.
-  Result<void> before_first_step(pid_t pid) {
-    revived_.pid = pid;
-    revived_.pidfd = os::pidfd_open(pid);
-    if (!revived_.pidfd.valid()) return fail_errno("pidfd_open", "the revived agent");
+  Result<void> before_first_step() {
     std::vector<pid_t> processes;
     for (pid_t found : plan_.cgroups->processes(plan_.slot)) {
-      if (inner_pid(found) != 0) processes.push_back(found);
+      int32_t inner = inner_pid(found);
+      if (inner == 1) revived_.pid = found;
+      if (inner != 0) processes.push_back(found);
     }
-    ATOLL_TRY(check_isolation(manifest_, {.pid = pid, .id_base = plan_.id_base}, processes));
+    if (revived_.pid != 0) revived_.pidfd = os::pidfd_open(revived_.pid);
+    if (!revived_.pidfd.valid()) return fail(ErrorCode::Internal, "no agent was revived");
+    ATOLL_TRY(
+        check_isolation(manifest_, {.pid = revived_.pid, .id_base = plan_.id_base}, processes));
     ATOLL_TRY(forbid_namespaces(revived_.pidfd.get()));
     for (pid_t process : processes) {
       int32_t inner = inner_pid(process);

@@ -46,7 +46,7 @@ static Result<void> put_file(const char* name, std::string_view text, mode_t mod
 
 // What criu finds when it works (launcher/workshop.h).
 static Result<void> make_workshop_places(std::string_view agent) {
-  for (const char* dir : {"criu", "usr", "run", "tmp", "dev", "criu-bin"}) {
+  for (const char* dir : {"criu", "usr", "run", "tmp", "dev", "dev/pts", "dev/net", "criu-bin"}) {
     ATOLL_TRY(os::make_dir_at(AT_FDCWD, dir, 0755));
   }
   for (const char* name : {"bin", "sbin", "lib", "lib64"}) {
@@ -54,7 +54,11 @@ static Result<void> make_workshop_places(std::string_view agent) {
       return fail_errno("symlink", name);
     }
   }
+  if (symlinkat("pts/ptmx", AT_FDCWD, "dev/ptmx") != 0) return fail_errno("symlink", "dev/ptmx");
   if (mknod("dev/null", S_IFCHR | 0666, makedev(1, 3)) != 0) return fail_errno("mknod", "dev/null");
+  if (mknod("dev/net/tun", S_IFCHR | 0600, makedev(10, 200)) != 0) {
+    return fail_errno("mknod", "dev/net/tun");
+  }
   // Images are not worth packing while a sandbox stands still.
   ATOLL_TRY(put_file("criu-bin/gzip", "#!/bin/sh\nexec cat\n", 0755));
   ATOLL_TRY(put_file("criu.conf", "network-lock skip\nskip-file-rwx-check\n", 0644));

@@ -13,11 +13,11 @@
 namespace atl::launcher {
 namespace {
 
-Result<UniqueFd> read_only_tree(const std::string& path) {
+Result<UniqueFd> read_only_tree(const std::string& path, uint64_t extra = MOUNT_ATTR_NODEV) {
   UniqueFd tree = os::open_tree(AT_FDCWD, path.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
   if (!tree.valid()) return fail_errno("open", path);
   mount_attr attributes{};
-  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+  attributes.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | extra;
   if (os::mount_setattr(tree.get(), "", AT_EMPTY_PATH, attributes) != 0) {
     return fail_errno("mount_setattr", path);
   }
@@ -57,8 +57,20 @@ Result<void> Workshop::assemble() const {
   if (unshare(CLONE_NEWNS) != 0) return fail_errno("unshare", "mount namespace");
   ATOLL_TRY(attach(criu_, kCriuDir));
   ATOLL_TRY(attach(usr_, "/usr"));
+  // What covers /proc, and the agent: as they are mounted here, so they are in what is restored.
+  for (const char* mask : {kEmptyDir, kNull}) {
+    ATOLL_ASSIGN(UniqueFd tree, read_only_tree(mask, MOUNT_ATTR_NOEXEC));
+    ATOLL_TRY(attach(tree, mask));
+  }
+  ATOLL_ASSIGN(UniqueFd agent, read_only_tree(kReadableAgent));
+  ATOLL_TRY(attach(agent, kReadableAgent));
+  // Only to tell it from the sandboxes' own.
+  if (mount("devpts", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666") !=
+      0) {
+    return fail_errno("mount", "devpts");
+  }
   for (const char* place : {"/run", "/tmp"}) {
-    if (mount("atoll", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0700,size=1m") != 0) {
+    if (mount("atoll", place, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m") != 0) {
       return fail_errno("mount", place);
     }
   }
