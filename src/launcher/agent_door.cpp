@@ -69,7 +69,10 @@ Result<std::vector<UniqueFd>> suspend_agent(int sockets_dir, const std::string& 
   for (;;) {
     auto sockets = ask_once(sockets_dir, slot);
     bool passing = !sockets && sockets.error().code() == ErrorCode::Unavailable;
-    if (!passing || os::monotonic_us() > end) return sockets;
+    if (!passing) return sockets;
+    if (os::monotonic_us() > end) {
+      return fail(std::move(sockets).error().with_code(ErrorCode::InvalidState));
+    }
     nanosleep(&kPause, nullptr);
   }
 }
