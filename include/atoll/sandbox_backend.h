@@ -239,6 +239,8 @@ class SandboxBackend {
   virtual Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput, std::string /*image*/) {
     co_return fail(ErrorCode::NotSupported, "this backend keeps no processes");
   }
+  // At the start, before reclaim().
+  virtual bool has_memory(const std::string& /*image*/) const { return false; }
   virtual Task<Result<void>> forget_memory(std::string /*image*/) { co_return Result<void>(); }
   virtual Task<Result<MemorySupport>> memory_support() {
     MemorySupport none;

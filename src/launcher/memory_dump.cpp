@@ -56,8 +56,8 @@ class Dump {
     ATOLL_TRY(describe());
     ATOLL_ASSIGN(sockets_, suspend_agent(plan_.sockets_dir, plan_.request.slot));
     auto dumped = freeze_and_write();
-    bool goes_on = !dumped || !plan_.request.end;
-    if (goes_on) {
+    if (!dumped && plan_.request.end) (void)plan_.cgroups->freeze(plan_.request.slot, false);
+    if (!dumped || !plan_.request.end) {
       auto resumed = resume_agent(plan_.sockets_dir, plan_.request.slot, plan_.pidfd, sockets_);
       if (dumped && !resumed) return fail(std::move(resumed).error());
     }
@@ -128,7 +128,7 @@ class Dump {
                           .config_file = kCriuConfig,
                           .external = {},
                           .pid = plan_.pid,
-                          .leave_running = !plan_.request.end,
+                          .leave_running = true,
                           .timeout_s = kDumpSeconds,
                           .root = {},
                           .inherit = {}};
@@ -165,6 +165,8 @@ class Dump {
       return fail_errno("name", plan_.request.image);
     }
     if (plan_.request.durable && fsync(plan_.images) != 0) return fail_errno("fsync", "images");
+    // The sandbox's own files must be of the same moment, also after a crash of the host.
+    if (plan_.request.durable && syncfs(plan_.pool->sandboxes()) != 0) return fail_errno("syncfs");
     return {};
   }
 

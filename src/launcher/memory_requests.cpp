@@ -68,23 +68,23 @@ Result<void> Launcher::on_checkpoint(uint32_t id, std::string_view payload) {
   if (!request.state.empty()) ATOLL_TRY(check_id(request.state));
   ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
   if (slot->frozen) return fail(ErrorCode::InvalidState, "the sandbox is paused; resume it first");
-  auto work = [this, request, slot]() -> Result<Chore::Outcome> {
+  auto work = [this, request]() -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(Slot * live, find_live(request.slot));  // it may have waited for its turn
     DumpPlan plan{.workshop = &workshop_,
                   .cgroups = &cgroups_,
                   .pool = &pool_,
                   .sockets_dir = sockets_dir_.get(),
                   .images = images_dir_.get(),
                   .request = request,
-                  .pid = slot->pid,
-                  .pidfd = slot->pidfd.get(),
-                  .id_base = slot->id_base,
+                  .pid = live->pid,
+                  .pidfd = live->pidfd.get(),
+                  .id_base = live->id_base,
                   .agent = agent_digest_};
     ATOLL_ASSIGN(wire::Kept kept, dump_memory(plan));
     return outcome(kept);
   };
   auto done = [this, request] {
     auto found = slots_.find(request.slot);
-    // Its processes have been ended by criu; what is left of it is not an accident.
     if (request.end && found != slots_.end()) kill_slot(found->second);
   };
   auto failed = [this, request] {
@@ -96,6 +96,7 @@ Result<void> Launcher::on_checkpoint(uint32_t id, std::string_view payload) {
     auto found = slots_.find(request.slot);
     if (found != slots_.end()) {
       found->second.leaving = false;
+      if (!found->second.frozen) (void)cgroups_.freeze(request.slot, false);
       os::pidfd_send_signal(found->second.pidfd.get(), wire::kWakeSignal);
     }
   };

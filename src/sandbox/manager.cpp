@@ -54,10 +54,18 @@ Task<Result<void>> Manager::adopt(Record record) {
   known.since = on_this_boot(known, BootTime::now(), wall_clock_ms());
   sandbox->touch();
   index_.add(sandbox);
-  bool had_processes =
-      known.status != Status::Stopped && known.status != Status::Failed && known.memory.empty();
-  if (!had_processes) co_return Result<void>();
+  bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
+  bool on_disk = known.status == Status::Paused && !known.memory.empty();
+  if (!had_processes || on_disk) co_return Result<void>();
   auto handle = co_await backend_.create(input_to_reattach(known));
+  // It was being paused to disk: that has happened, or it has not.
+  std::string image = std::exchange(known.memory, {});
+  if (!handle && !image.empty() && backend_.has_memory(image)) {
+    end_run(*sandbox, {EndCause::None, ""}, 0);
+    known.status = Status::Paused;
+    known.memory = std::move(image);
+    co_return co_await save(*sandbox, "sandbox.paused");
+  }
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
     co_return co_await save(*sandbox, "sandbox.stopped");

@@ -301,7 +301,7 @@ static std::string remedy(Status status) {
 Task<Result<std::shared_ptr<SandboxSession>>> Manager::session(SandboxPtr sandbox) {
   const Record& record = sandbox->record;
   bool asleep = (record.status == Status::Stopped && record.cause == EndCause::Idle) ||
-                !record.memory.empty();
+                (record.status == Status::Paused && !record.memory.empty());
   if (asleep && record.spec.auto_resume) ATOLL_CO_TRY(co_await resume(sandbox));
   if (record.status == Status::Running && sandbox->handle != nullptr) {
     co_return std::shared_ptr<SandboxSession>(sandbox->handle, &sandbox->handle->session());

@@ -44,24 +44,24 @@ Task<Result<SnapshotPtr>> Manager::take_checkpoint(SandboxPtr sandbox, SnapshotI
   ATOLL_CO_TRY(check_can_keep(*sandbox));
   auto handle = sandbox->handle;
   ATOLL_CO_TRY(co_await check_memory_room(*handle));
-  uint64_t cpu_us = 0;
-  if (auto used = co_await handle->usage()) cpu_us = used->cpu_us;
   Snapshot snapshot = describe_snapshot(*sandbox, std::move(input), random_id("ckpt-"));
   MemoryInput keep{.session_key = sandbox->record.id,
                    .image = snapshot.id,
                    .state = snapshot.id,
-                   .end = !leave_running,
+                   .end = false,
                    .durable = true};
   ATOLL_CO_ASSIGN(CopyTimings timings, co_await backend_.keep_memory(std::move(keep)));
   snapshot.frozen_us = timings.frozen_us;
   snapshot.total_us = timings.total_us;
   snapshot.memory = true;
   snapshot.memory_bytes = timings.bytes;
+  ATOLL_CO_ASSIGN(SnapshotPtr kept,
+                  co_await keep_snapshot(*sandbox, std::move(snapshot), "sandbox.checkpoint"));
+  // Only now: what is not recorded must not be all that is left of them.
   if (!leave_running) {
-    sandbox->handle = nullptr;
-    end_run(*sandbox, {EndCause::Request, "kept in " + snapshot.id}, cpu_us);
+    ATOLL_CO_TRY(co_await stop_locked(*sandbox, {EndCause::Request, "kept in " + kept->id}));
   }
-  co_return co_await keep_snapshot(*sandbox, std::move(snapshot), "sandbox.checkpoint");
+  co_return kept;
 }
 
 Task<Result<void>> Manager::pause_to_disk(SandboxPtr sandbox) {
@@ -73,19 +73,24 @@ Task<Result<void>> Manager::pause_to_disk(SandboxPtr sandbox) {
   ATOLL_CO_TRY(co_await check_memory_room(*handle));
   uint64_t cpu_us = 0;
   if (auto used = co_await handle->usage()) cpu_us = used->cpu_us;
-  MemoryInput keep{.session_key = record.id,
-                   .image = random_id("pause-"),
-                   .state = {},
-                   .end = true,
-                   .durable = true};
-  std::string image = keep.image;
-  ATOLL_CO_ASSIGN(CopyTimings timings, co_await backend_.keep_memory(std::move(keep)));
+  // Written down before: whoever finds the sandbox gone looks there.
+  record.memory = random_id("pause-");
+  store::Write intent;
+  intent.put_sandbox = {record.id, encode_record(record)};
+  auto intended = co_await write(std::move(intent));
+  MemoryInput keep{
+      .session_key = record.id, .image = record.memory, .state = {}, .end = true, .durable = true};
+  Result<CopyTimings> kept = fail(ErrorCode::Internal, "");
+  if (intended) kept = co_await backend_.keep_memory(std::move(keep));
+  if (!intended || !kept) {
+    record.memory.clear();
+    co_return fail(intended ? std::move(kept).error() : std::move(intended).error());
+  }
   sandbox->handle = nullptr;
   end_run(*sandbox, {EndCause::None, ""}, cpu_us);
   record.status = Status::Paused;
-  record.memory = std::move(image);
-  record.memory_bytes = timings.bytes;
-  // Should this fail, it is paused all the same until the server ends; and then has stopped.
+  record.memory_bytes = kept->bytes;
+  // Should this fail, it is paused all the same, and the next start finds it so.
   co_return co_await save(*sandbox, "sandbox.paused");
 }
 

@@ -54,6 +54,7 @@ class NativeBackend : public SandboxBackend {
   Task<Result<CopyTimings>> keep_memory(MemoryInput input) override;
   Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput input,
                                                       std::string image) override;
+  bool has_memory(const std::string& image) const override;
   Task<Result<void>> forget_memory(std::string image) override;
   Task<Result<MemorySupport>> memory_support() override;
   std::vector<std::string> degraded() const override { return degraded_; }

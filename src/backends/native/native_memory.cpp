@@ -1,4 +1,6 @@
 // Kept processes. As with files, nothing that is under way is given up.
+#include <algorithm>
+
 #include "backends/native/native_backend.h"
 
 namespace atl::native {
@@ -32,6 +34,10 @@ Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::revive(CreateInput i
   HandlePtr handle = handle_of(*built, input, std::move(layers));
   live_[key] = handle;
   co_return std::shared_ptr<SandboxHandle>(std::move(handle));
+}
+
+bool NativeBackend::has_memory(const std::string& image) const {
+  return std::find(found_images_.begin(), found_images_.end(), image) != found_images_.end();
 }
 
 Task<Result<void>> NativeBackend::forget_memory(std::string image) {
