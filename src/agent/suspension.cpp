@@ -26,6 +26,7 @@ Result<std::vector<UniqueFd>> Agent::suspend(const Connection* but) {
   if (connections_.size() > wire::kMaxSuspended) {
     return fail(ErrorCode::ResourceExhausted, "too many connections to the sandbox; close some");
   }
+  if (!lent_.empty()) resume({});  // of a launcher that died: nobody will bring them back
   loop_.remove(listener_.get(), acceptor_.get());
   cgroups_.close_all();
   for (const auto& process : processes_) {

@@ -5,7 +5,8 @@ import pathlib
 import threading
 
 import fixture
-from fixture import AtollCase, Box, cli, http as request, in_parallel, raw_cli, read_text, unique, wait_until
+from fixture import AtollCase, Box, cli, events, http as request, in_parallel, raw_cli, read_text, unique, wait_until
+from websocket import BINARY, WebSocket
 
 # Counts in memory and tells the count in a file: whoever goes on from a moment goes on from its count.
 COUNTER = """
@@ -136,15 +137,19 @@ class Checkpoints(MemoryCase):
 
     def test_a_terminal_keeps_its_shell(self):
         box = self.create()
-        shell = box.runtime("POST", "/process/spawn", {"executable": "bash", "args": ["--norc", "-i"], "pty": True})
-        if shell.status != 200:
-            self.skipTest(f"no terminals by this call: {shell}")
-        pid = shell.json["data"]["pid"]
-        box.runtime("POST", f"/process/{pid}/stdin", {"data": "kept=v$((6*7))\n"})
-        copy, = self.fork(box)
-        reply = copy.runtime("POST", f"/process/{pid}/stdin", {"data": "echo is-$kept\n"})
-        self.assertEqual(reply.status, 200, reply)
-        wait_until(lambda: b"is-v42" in copy.output(pid), 20, "the shell knows its variable")
+        pid = box.spawn("bash", "--norc", "-i", pty=True)["pid"]
+        with self.attach(box, pid) as ws:
+            ws.send_binary(b"\x00kept=v$((6*7)); echo is-set\n")
+            self.assertIn(b"is-set\r\n", until(ws, b"is-set\r\n"))
+            copy, = self.fork(box)
+            ws.send_binary(b"\x00echo here-$kept\n")
+            self.assertIn(b"here-v42", until(ws, b"here-v42"), "whoever is attached to the original does not notice")
+        with self.attach(copy, pid) as ws:
+            ws.send_binary(b"\x00echo there-$kept; tty; stty size\n")
+            self.assertRegex(until(ws, b"24 80"), rb"there-v42\r\n/dev/pts/\d+\r\n24 80")
+
+    def attach(self, box, pid):
+        return WebSocket(self.server.socket, box.path(f"/runtime/process/{pid}/attach"))
 
     def test_tcp_connections_close_and_listeners_stay(self):
         box = self.create()
@@ -242,11 +247,11 @@ class Checkpoints(MemoryCase):
 
     def test_what_cannot_be_kept_is_refused_with_the_reason(self):
         box, _ = self.counting()
-        with box.stream("/files/watch?path=/workspace"):
+        with box.stream("/fs/watch/workspace") as reply:
+            self.assertEqual(next(events(reply))[0], "ready")
             reply = request("POST", box.path("/checkpoints"), {}, timeout=60)
-            if reply.status != 201:
-                self.assert_error(reply, 409, reply.json["code"])
-                self.assertIn("under way", reply.json["message"])
+            self.assertEqual(reply.status, 409, reply)
+            self.assertIn("a file operation or watch is under way", reply.json["message"])
         self.assert_counts_on(box, 1)
         request("POST", box.path("/pause"))
         reply = request("POST", box.path("/checkpoints"), {})
@@ -333,6 +338,15 @@ class Checkpoints(MemoryCase):
         cli("checkpoint", "rm", kept)
         self.assertEqual(cli("checkpoint", "ls", "-q").stdout, "")
         self.assert_fails(raw_cli("restore", name, kept))
+
+
+def until(ws, text):
+    """What came over a socket to a process, up to `text`."""
+    got = b""
+    while text not in got:
+        kind, data = ws.receive()
+        got += data[1:] if kind == BINARY else b""
+    return got
 
 
 def in_background(action):
