@@ -454,8 +454,9 @@ class NoCriu(MemoryCase):
         self.assertEqual(self.sh(box, "echo fine"), "fine\n")
 
 
-class Deaths(MemoryCase):
-    """kill -9 while something is under way: the old state or the new one, and nothing is left over."""
+class DeathCase(MemoryCase):
+    """kill -9 while something is under way: the old state or the new one, and nothing is left over. Each has a server
+    of its own, because deaths in a row are counted."""
 
     def die_during(self, box, victim, path, body, after):
         sent = threading.Thread(target=lambda: attempt(box, path, body))
@@ -471,9 +472,11 @@ class Deaths(MemoryCase):
         return any(name in ("criu", "loader", "atoll-keeper", "atoll-reviver") for name in names) or bool(
             [name for name in self.images() if name.startswith(".")])
 
+
+class DeathsInCheckpoints(DeathCase):
     def test_during_a_checkpoint(self):
         for victim in ("server", "launcher"):
-            for _ in range(3):
+            for _ in range(2):
                 box, _ = self.counting()
                 at = self.count(box)
                 self.die_during(box, victim, "/checkpoints", {}, self.busy)
@@ -483,6 +486,8 @@ class Deaths(MemoryCase):
                 wait_until(lambda whole=whole: set(self.images()) == whole, 20, "only whole ones are there")
                 self.assertEqual(request("POST", box.path("/checkpoints"), {}, timeout=60).status, 201)
 
+
+class DeathsInRestores(DeathCase):
     def test_during_a_restore(self):
         for victim in ("server", "launcher"):
             box, _ = self.counting()
@@ -495,13 +500,16 @@ class Deaths(MemoryCase):
             self.assertEqual(reply.status, 200, reply)
             self.assert_counts_on(box, 1)
 
+
+class DeathsInPauses(DeathCase):
     def test_during_a_pause_to_disk(self):
         for victim in ("server", "launcher"):
             box, _ = self.counting()
             at = self.count(box)
             self.die_during(box, victim, "/pause", {"disk": True}, self.busy)
             self.assertIn(box.info()["status"], ("running", "paused"))
-            self.assertEqual(request("POST", box.path("/resume"), timeout=120).status, 200)
+            reply = request("POST", box.path("/resume"), timeout=120)
+            self.assertEqual(reply.status, 200, reply)
             self.assert_counts_on(box, at)
 
 
