@@ -84,6 +84,11 @@ Result<std::string> SandboxApi::post(const std::string& target, std::string_view
   return call("POST", target, body);
 }
 
+Result<void> SandboxApi::remove_checkpoint(const std::string& answer) {
+  ATOLL_TRY(call("DELETE", "/v1/checkpoints/" + find_text(answer, "checkpointId"), ""));
+  return {};
+}
+
 Result<void> SandboxApi::remove_snapshot(const std::string& answer) {
   ATOLL_TRY(call("DELETE", "/v1/snapshots/" + find_text(answer, "snapshotId"), {}));
   return {};

@@ -27,6 +27,7 @@ class SandboxApi {
   Result<std::string> post(const std::string& target, std::string_view body);
   // `answer` is what told of it.
   Result<void> remove_snapshot(const std::string& answer);
+  Result<void> remove_checkpoint(const std::string& answer);
   Result<void> remove(const std::string& id);
   Result<void> remove_all();
   // Runs it and fails unless its exit code is 0. The whole answer.

@@ -35,6 +35,14 @@ const std::string kChange = python(
     "import os\\nfor i in range(100):\\n f=os.open('/workspace/tree/%d' % i,os.O_WRONLY); "
     "os.write(f,os.urandom(4096)); os.close(f)\\n");
 
+const std::string kHolder = python(
+    "import os,time\\nb=bytearray(os.urandom(100<<20))\\ni=0\\nwhile True:\\n i+=1\\n "
+    "open('/tmp/count.new','w').write(str(i)); os.rename('/tmp/count.new','/tmp/count'); "
+    "time.sleep(0.001)\\n");
+const std::string kCountsOn =
+    R"({"executable":"/bin/sh","args":["-c","until c=$(cat /tmp/count) && test -n \"$c\"; do :; done; )"
+    R"(while test \"$(cat /tmp/count)\" = \"$c\"; do :; done"]})";
+
 class StateRun {
  public:
   StateRun(const BenchContext& context, SandboxApi api) : context_(context), api_(std::move(api)) {}
@@ -70,7 +78,8 @@ class StateRun {
     ATOLL_TRY(restores(small.id));
     ATOLL_TRY(pauses(small.id));
     ATOLL_TRY(api_.remove(large.id));
-    return api_.remove(small.id);
+    ATOLL_TRY(api_.remove(small.id));
+    return memory();
   }
 
   Result<void> forks(const std::string& id) {
@@ -132,6 +141,35 @@ class StateRun {
     context_.report.set("pause_ms", paused.median());
     context_.report.set("resume_ms", resumed.median());
     return {};
+  }
+
+  // A process that holds 100 MiB and counts: for how long it stands still, and how long it takes
+  // until a copy of it counts on.
+  Result<void> memory() {
+    ATOLL_ASSIGN(Created source, api_.create("{}"));
+    ATOLL_TRY(api_.post(runtime_path(source.id, "/process/spawn"), kHolder));
+    ATOLL_TRY(api_.exec(source.id, kCountsOn));
+    Samples frozen, whole, forked;
+    for (unsigned round = 0; round < rounds(); round++) {
+      wait_quiet(context_.workspace);
+      Stopwatch keep;
+      ATOLL_ASSIGN(std::string kept,
+                   api_.post("/v1/sandboxes/" + source.id + "/checkpoints", "{}"));
+      whole.add(keep.us() / 1000);
+      frozen.add(find_number(kept, "frozenMicroseconds") / 1000);
+      ATOLL_TRY(api_.remove_checkpoint(kept));
+      wait_quiet(context_.workspace);
+      Stopwatch fork;
+      ATOLL_ASSIGN(Created copy,
+                   api_.create_by("/v1/sandboxes/" + source.id + "/fork", R"({"memory":true})"));
+      ATOLL_TRY(api_.exec(copy.id, kCountsOn));
+      forked.add(fork.us() / 1000);
+      ATOLL_TRY(api_.remove(copy.id));
+    }
+    context_.report.set("mem_checkpoint_ms", frozen.median());
+    context_.report.set("mem_checkpoint_total_ms", whole.median());
+    context_.report.set("mem_fork_ms", forked.median());
+    return api_.remove(source.id);
   }
 
   // Keep the state of a running one and run a command in a new one from it.

@@ -150,6 +150,8 @@ class Client {
   Result<Sandbox> stop(std::string_view sandbox);
   Result<Sandbox> resume(std::string_view sandbox);
   Result<Sandbox> pause(std::string_view sandbox);
+  // Its processes are kept in a file, and cost no memory until it is resumed.
+  Result<Sandbox> pause_to_disk(std::string_view sandbox);
   Result<Sandbox> unpause(std::string_view sandbox);
   Result<Sandbox> update(std::string_view sandbox, const UpdateRequest& request);
   Result<SnapshotInfo> snapshot(std::string_view sandbox,
@@ -163,9 +165,15 @@ class Client {
   Result<SnapshotInfo> import_snapshot(const ByteSource& source);
   // What was removed, or would be.
   Result<std::vector<SnapshotInfo>> prune_snapshots(const PruneRequest& request);
-  Result<Sandbox> restore(std::string_view sandbox, std::string_view snapshot);
   // The state before that command of its history.
   Result<Sandbox> restore_before(std::string_view sandbox, uint32_t command);
+  // Also to a checkpoint: then its processes go on from there.
+  Result<Sandbox> restore(std::string_view sandbox, std::string_view snapshot);
+  Result<CheckpointInfo> checkpoint(std::string_view sandbox,
+                                    const SnapshotRequest& request = SnapshotRequest(),
+                                    bool leave_running = true);
+  Result<std::vector<CheckpointInfo>> checkpoints(std::string_view sandbox = {});
+  Result<void> remove_checkpoint(std::string_view checkpoint);
   Result<std::vector<HistoryPoint>> history(std::string_view sandbox);  // oldest first
   Result<HistoryPoint> undo(std::string_view sandbox);
   // From a snapshot to another, or to what the sandbox is now where `to` is empty.

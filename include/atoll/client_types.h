@@ -224,6 +224,20 @@ struct PruneRequest {
   bool dry_run = false;
 };
 
+// A snapshot with the processes of that moment.
+struct CheckpointInfo {
+  std::string id;
+  std::string sandbox;
+  std::string sandbox_name;
+  std::string message;
+  std::vector<std::string> tags;
+  std::string created_at;
+  uint64_t bytes = 0;      // of the processes
+  uint64_t frozen_us = 0;  // for how long they stood still
+  uint64_t total_us = 0;
+  std::string json;  // as the server sent it
+};
+
 struct HistoryPoint {
   std::string snapshot;
   uint32_t number = 0;
@@ -251,6 +265,8 @@ struct ForkRequest {
   unsigned count = 1;
   std::string name = {};  // of several copies: NAME-1, NAME-2, ...
   std::map<std::string, std::string> env = {};
+  bool memory = false;          // with what runs in it
+  std::string checkpoint = {};  // as it was then; empty: as it is now
 };
 
 struct SecretInfo {

@@ -191,6 +191,22 @@ struct DiffInput {
 struct Known {
   std::function<bool(const std::string& session_key)> sandbox;
   std::function<bool(const std::string& state)> state;
+  std::function<bool(const std::string& image)> memory;
+};
+
+struct MemoryInput {
+  std::string session_key;
+  std::string image;     // the name to keep its processes under
+  std::string state;     // and its files of the same moment; empty: they are not kept
+  bool end = false;      // the processes do not go on
+  bool durable = false;  // both must survive a crash of the host
+};
+
+// Whether processes can be kept, by a trial.
+struct MemorySupport {
+  bool available = false;
+  std::string version;  // of what does it
+  std::string reason;   // where it is not
 };
 
 class SandboxBackend {
@@ -249,6 +265,24 @@ class SandboxBackend {
   // Grows to so many bytes first, unless they are 0.
   virtual Task<Result<StorageInfo>> storage(uint64_t /*grow_to*/) {
     co_return fail(ErrorCode::NotSupported, "this backend has no storage of its own");
+  }
+
+  // Processes that are kept as they are, and brought to life again: as the sandbox that they were,
+  // or as others. `bytes` of the timings is the image's size.
+  virtual Task<Result<CopyTimings>> keep_memory(MemoryInput) {
+    co_return fail(ErrorCode::NotSupported, "this backend keeps no processes");
+  }
+  // As create() with `existing`, whose files must be those of that moment.
+  virtual Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput, std::string /*image*/) {
+    co_return fail(ErrorCode::NotSupported, "this backend keeps no processes");
+  }
+  // At the start, before reclaim().
+  virtual bool has_memory(const std::string& /*image*/) const { return false; }
+  virtual Task<Result<void>> forget_memory(std::string /*image*/) { co_return Result<void>(); }
+  virtual Task<Result<MemorySupport>> memory_support() {
+    MemorySupport none;
+    none.reason = "this backend keeps no processes";
+    co_return none;
   }
   virtual std::vector<std::string> degraded() const = 0;
 };

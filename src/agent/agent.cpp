@@ -59,6 +59,7 @@ Agent::Agent(UniqueFd listener, UniqueFd cgroup_root)
   sigset_t child;
   sigemptyset(&child);
   sigaddset(&child, SIGCHLD);
+  sigaddset(&child, wire::kWakeSignal);
   signal_fd_.reset(signalfd(-1, &child, SFD_NONBLOCK | SFD_CLOEXEC));
   loop_.add(listener_.get(), EPOLLIN, acceptor_.get());
   loop_.add(signal_fd_.get(), EPOLLIN, reaper_.get());
@@ -73,6 +74,7 @@ void Agent::run() {
     loop_.run_once(deadline);
     enforce_deadlines();
     if (next_child_.deadline_ms() != 0) next_child_.enforce_deadline(monotonic_ms());
+    if (suspended_until_ms_ + lent_until_ms_ != 0) give_up_waiting(monotonic_ms());
     if (!starting_.empty()) settle_started();
   }
 }
@@ -130,6 +132,8 @@ Result<void> Agent::configure(const wire::Configure& request) {
   // Told again by a new server: what runs here now must not be able to hold us up.
   if (!null_fd_.valid()) null_fd_ = open_null();
   if (!null_fd_.valid()) return fail_errno("open", "/dev/null");
+  // Those we were started with are open on a file outside, which no checkpoint can hold.
+  for (int fd : {0, 1, 2}) dup2(null_fd_.get(), fd);
   settings_ = request;
   if (settings_.workdir.empty()) settings_.workdir = "/workspace";
   ATOLL_ASSIGN(default_account_, find_account(request.default_user));
@@ -312,8 +316,11 @@ Result<void> Agent::signal(const wire::SignalRequest& request) {
 }
 
 void Agent::reap_children() {
-  signalfd_siginfo drained;  // equal signals do not queue: one read takes all there is
-  (void)!read(signal_fd_.get(), &drained, sizeof drained);
+  signalfd_siginfo drained[2];  // equal signals do not queue: one read takes all there is
+  ssize_t size = read(signal_fd_.get(), drained, sizeof drained);
+  for (size_t i = 0; i * sizeof drained[0] < static_cast<size_t>(size > 0 ? size : 0); i++) {
+    if (drained[i].ssi_signo == wire::kWakeSignal) wake();
+  }
   bool restock = false;
   for (;;) {
     int status = 0;
@@ -336,7 +343,7 @@ void Agent::reap_children() {
     }
     restock = true;
   }
-  if (restock) next_child_.restock(settings_.profile);
+  if (restock && suspended_until_ms_ == 0) next_child_.restock(settings_.profile);
 }
 
 // Whoever stops a process that serves a file wants the server to wait for ever.
@@ -353,6 +360,9 @@ bool Agent::settle_file_worker(pid_t pid, bool stopped) {
 
 uint64_t Agent::next_deadline() const {
   uint64_t next = next_child_.deadline_ms();
+  for (uint64_t limit : {suspended_until_ms_, lent_until_ms_}) {
+    if (limit != 0 && (next == 0 || limit < next)) next = limit;
+  }
   for (const auto& process : processes_) {
     if (!process->info.running || process->deadline_ms == 0) continue;
     if (next == 0 || process->deadline_ms < next) next = process->deadline_ms;

@@ -36,11 +36,17 @@ class Agent {
   void serve_files(UniqueFd fd, wire::FrameBuffer pending, const wire::FileRequest& first);
   const wire::Configure& settings() const { return settings_; }
 
+  // See wire::Suspend. The sockets of all connections but `but`, or why it cannot be done now.
+  Result<std::vector<UniqueFd>> suspend(const Connection* but);
+  void resume(std::vector<UniqueFd> sockets);
+
  private:
   class Acceptor;
   class ChildReaper;
 
   void accept_all();
+  void wake();
+  void give_up_waiting(uint64_t now_ms);
   void reap_children();
   bool settle_file_worker(pid_t pid, bool stopped);
   void enforce_deadlines();
@@ -67,6 +73,9 @@ class Agent {
   wire::Configure settings_;
   Account default_account_;
   bool configured_ = false;
+  std::vector<Connection*> lent_;    // connections whose sockets are with the launcher
+  uint64_t suspended_until_ms_ = 0;  // 0: takes connections
+  uint64_t lent_until_ms_ = 0;       // 0: not awake yet, or none are lent
 };
 
 }  // namespace atl::agent

@@ -7,7 +7,20 @@
 
 namespace atl::agent {
 
-bool ExecCgroup::populated() const {
+bool ExecCgroup::open() {
+  if (events_.valid()) return true;
+  dir_.reset(openat(root_.get(), name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  events_.reset(openat(dir_.get(), "cgroup.events", O_RDONLY | O_CLOEXEC));
+  return events_.valid();
+}
+
+void ExecCgroup::close() {
+  dir_.reset();
+  events_.reset();
+}
+
+bool ExecCgroup::populated() {
+  if (!open()) return false;
   char text[128];
   ssize_t size = pread(events_.get(), text, sizeof text - 1, 0);
   if (size <= 0) return false;
@@ -17,6 +30,7 @@ bool ExecCgroup::populated() const {
 
 void ExecCgroup::kill() {
   killed_ = true;
+  if (!open()) return;
   UniqueFd file(openat(dir_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
   if (file.valid()) {
     [[maybe_unused]] ssize_t ignored = write(file.get(), "1", 1);
@@ -29,10 +43,14 @@ std::unique_ptr<ExecCgroup> CgroupPool::create() {
   // EEXIST: a directory that an earlier life of this sandbox left; it is ours to use.
   if (mkdirat(root_.get(), name, 0755) != 0 && errno != EEXIST) return nullptr;
   created_++;
-  UniqueFd dir(openat(root_.get(), name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  UniqueFd events(openat(dir.get(), "cgroup.events", O_RDONLY | O_CLOEXEC));
-  if (!events.valid()) return nullptr;
-  return std::make_unique<ExecCgroup>(name, std::move(dir), std::move(events));
+  auto group = std::make_unique<ExecCgroup>(root_, name);
+  return group->open() ? std::move(group) : nullptr;
+}
+
+void CgroupPool::close_all() {
+  for (auto* list : {&empty_, &crowded_}) {
+    for (auto& group : *list) group->close();
+  }
 }
 
 std::unique_ptr<ExecCgroup> CgroupPool::acquire() {

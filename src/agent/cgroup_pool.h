@@ -13,16 +13,22 @@ namespace atl::agent {
 
 class ExecCgroup {
  public:
-  ExecCgroup(std::string name, UniqueFd dir, UniqueFd events)
-      : name_(std::move(name)), dir_(std::move(dir)), events_(std::move(events)) {}
-  int fd() const { return dir_.get(); }
+  // `root` is the directory that it is in, and outlives it.
+  ExecCgroup(const UniqueFd& root, std::string name) : root_(root), name_(std::move(name)) {}
+  // False where it is not to be had.
+  bool open();
+  // Its descriptors are the host's, which no checkpoint can hold; they are opened again when
+  // needed.
+  void close();
+  int fd() { return open() ? dir_.get() : -1; }
   const std::string& name() const { return name_; }
-  bool populated() const;
+  bool populated();
   // A killed group is spent: the kernel kills whatever is started in it later.
   void kill();
   bool killed() const { return killed_; }
 
  private:
+  const UniqueFd& root_;
   std::string name_;
   UniqueFd dir_;
   UniqueFd events_;
@@ -39,6 +45,8 @@ class CgroupPool {
   void release(std::unique_ptr<ExecCgroup> group);
   // Same, where the caller has just seen that nothing is left in it.
   void release_empty(std::unique_ptr<ExecCgroup> group);
+  // Closes what is open of those that no command has now.
+  void close_all();
 
  private:
   std::unique_ptr<ExecCgroup> create();

@@ -85,9 +85,24 @@ void Connection::set_read_paused(bool paused) {
   update_interest();
 }
 
+ssize_t Connection::receive(char* space, size_t size) {
+  return recv(fd_.get(), space, size, MSG_DONTWAIT);
+}
+
+UniqueFd Connection::lend_socket() {
+  if (fd_.valid()) loop_.remove(fd_.get(), this);
+  return std::move(fd_);
+}
+
+void Connection::take_socket(UniqueFd fd) {
+  fd_ = std::move(fd);
+  interest_ = EPOLLIN | EPOLLOUT;  // so that what waited goes out, and who has more is asked for it
+  loop_.add(fd_.get(), interest_, this);
+}
+
 bool Connection::fill() {
   char* space = in_.prepare(kReadSize);
-  ssize_t size = recv(fd_.get(), space, kReadSize, MSG_DONTWAIT);
+  ssize_t size = receive(space, kReadSize);
   if (size > 0) {
     in_.commit(static_cast<size_t>(size));
     return true;

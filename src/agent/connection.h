@@ -38,6 +38,12 @@ class Connection : public Watcher {
   // Handles frames that are buffered already.
   void process_input();
 
+  // For a checkpoint: the socket leaves, everything else stays, and what is sent meanwhile waits.
+  UniqueFd lend_socket();
+  void take_socket(UniqueFd fd);
+  // It will not come back.
+  void abandon() { on_closed(); }
+
  protected:
   virtual void on_frame(const wire::Frame& frame) = 0;
   virtual void on_closed() = 0;  // the connection is to be dropped by its owner
@@ -48,6 +54,7 @@ class Connection : public Watcher {
   void set_read_paused(bool paused);
   void close();
   bool closed() const { return !fd_.valid(); }
+  virtual ssize_t receive(char* space, size_t size);
 
   EventLoop& loop_;
   UniqueFd fd_;

@@ -3,6 +3,7 @@
 #include "agent/agent.h"
 #include "agent/attachment.h"
 #include "agent/control_session.h"
+#include "agent/lent_sockets.h"
 
 namespace atl::agent {
 
@@ -52,9 +53,36 @@ void Greeter::on_frame(const wire::Frame& frame) {
       return become_attachment(frame.payload);
     case wire::AgentType::FileRequest:
       return become_file_worker(frame.payload);
+    case wire::AgentType::Suspend:
+      return suspend_agent();
+    case wire::AgentType::Resume:
+      return resume_agent();
     default:
       return refuse(Error(ErrorCode::InvalidArgument, "unexpected first frame"));
   }
+}
+
+// With the descriptors that come along: those of Resume.
+ssize_t Greeter::receive(char* space, size_t size) {
+  return receive_with_sockets(fd_.get(), {space, size}, received_);
+}
+
+void Greeter::suspend_agent() {
+  auto sockets = agent_.suspend(this);
+  if (!sockets) return refuse(sockets.error());
+  std::string reply;
+  auto count = static_cast<uint32_t>(sockets->size());
+  wire::append_frame(reply, 0, wire::Suspended{.connections = count});
+  send_with_sockets(fd_.get(), reply, *sockets);
+  close();
+  agent_.drop(this);
+}
+
+void Greeter::resume_agent() {
+  agent_.resume(std::move(received_));
+  send(0, wire::Done{});
+  close();
+  agent_.drop(this);
 }
 
 void Greeter::on_closed() { agent_.drop(this); }

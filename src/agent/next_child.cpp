@@ -40,6 +40,15 @@ void NextChild::enforce_deadline(uint64_t now_ms) {
   leaving_.push_back(std::exchange(waiting_, {}));
 }
 
+bool NextChild::send_away() {
+  if (waiting_.launch != nullptr) {
+    waiting_.launch->dismiss();
+    leaving_.push_back(std::exchange(waiting_, {}));
+  }
+  expires_ms_ = 0;  // and none is made after the command that is ending right now
+  return leaving_.empty();
+}
+
 bool NextChild::settle(pid_t pid, bool stopped) {
   if (waiting_.launch != nullptr && waiting_.launch->pid() == pid) {
     leaving_.push_back(std::exchange(waiting_, {}));

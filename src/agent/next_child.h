@@ -28,6 +28,9 @@ class NextChild {
   void enforce_deadline(uint64_t now_ms);
   // A child of ours has ended, or something inside has stopped it; true if it had no command.
   bool settle(pid_t pid, bool stopped);
+  // Sends a waiting child away: it shares our memory, which no checkpoint can hold. True once none
+  // is left.
+  bool send_away();
 
  private:
   tl::expected<PreparedChild, SpawnFailure> prepare(Profile profile);

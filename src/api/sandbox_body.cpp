@@ -275,8 +275,7 @@ Result<std::string> read_snapshot_name(const http::JsonDocument& document) {
   return snapshot.value_or("");
 }
 
-Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
-                                              const http::JsonDocument& document) {
+Result<ForkBody> read_forks(const sandbox::Spec& source, const http::JsonDocument& document) {
   constexpr int64_t kMost = 1000;
   ATOLL_ASSIGN(const json::object* object, document.object());
   JsonObjectReader reader(*object);
@@ -288,20 +287,22 @@ Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
   if (reader.has("metadata")) {
     ATOLL_ASSIGN(spec.metadata, read_metadata(reader));
   }
-  for (std::string_view name : {"checkpointId", "memory"}) {
-    const json::value* value = reader.any(name);
-    bool wanted = value != nullptr && !value->is_null() && *value != json::value(false);
-    if (!wanted) continue;
-    return fail(Error(ErrorCode::NotSupported, "this server forks files, not memory, yet")
-                    .with_field(name));
-  }
+  ATOLL_ASSIGN(auto checkpoint, reader.optional_string("checkpointId"));
+  ATOLL_ASSIGN(auto memory, reader.optional_bool("memory"));
   ATOLL_TRY(reader.finish());
-  std::vector<sandbox::Spec> specs(static_cast<size_t>(count.value_or(1)), spec);
+  if (checkpoint && memory == false) {
+    return fail(Error(ErrorCode::InvalidArgument, "a checkpoint is forked with its memory")
+                    .with_field("memory"));
+  }
+  ForkBody body{
+      .specs = {}, .checkpoint = checkpoint.value_or(""), .memory = memory.value_or(false)};
+  std::vector<sandbox::Spec>& specs = body.specs;
+  specs.assign(static_cast<size_t>(count.value_or(1)), spec);
   // One name cannot be that of several: they are numbered.
   for (size_t i = 0; !spec.name.empty() && specs.size() > 1 && i < specs.size(); i++) {
     specs[i].name += "-" + std::to_string(i + 1);
   }
-  return specs;
+  return body;
 }
 
 Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument& document,

@@ -10,9 +10,13 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
                                 const sandbox::Spec* base = nullptr);
 // The snapshot that a create names; empty: none.
 Result<std::string> read_snapshot_name(const http::JsonDocument& document);
+struct ForkBody {
+  std::vector<sandbox::Spec> specs;  // one for each copy
+  std::string checkpoint;            // empty: of the sandbox as it is now
+  bool memory = false;               // with what runs in it
+};
 // One for each copy.
-Result<std::vector<sandbox::Spec>> read_forks(const sandbox::Spec& source,
-                                              const http::JsonDocument& document);
+Result<ForkBody> read_forks(const sandbox::Spec& source, const http::JsonDocument& document);
 Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
                                       const http::JsonDocument& document);
 

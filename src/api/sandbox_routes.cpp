@@ -95,7 +95,14 @@ Task<Result<void>> resume(Context& context, http::Request& request, http::Respon
 
 Task<Result<void>> pause(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
-  ATOLL_CO_TRY(co_await context.manager.set_paused(sandbox, true));
+  ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
+  ATOLL_CO_ASSIGN(const auto* object, document.object());
+  http::JsonObjectReader reader(*object);
+  ATOLL_CO_ASSIGN(auto disk, reader.optional_bool("disk"));
+  ATOLL_CO_TRY(reader.finish());
+  auto paused = disk.value_or(false) ? co_await context.manager.pause_to_disk(sandbox)
+                                     : co_await context.manager.set_paused(sandbox, true);
+  if (!paused) co_return paused;
   co_return co_await reply(context, *sandbox, writer);
 }
 

@@ -5,6 +5,7 @@
 #include "api/routes.h"
 #include "api/sandbox_body.h"
 #include "api/shapes.h"
+#include "api/snapshot_body.h"
 #include "sandbox/retention.h"
 
 namespace atl::api {
@@ -13,9 +14,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxBody = 64u << 10;
-constexpr size_t kMaxMessage = 4096;
-constexpr size_t kMaxTags = 32;
-constexpr int64_t kMaxKeepSeconds = int64_t{10} * 365 * 86400;
+constexpr int64_t kMaxAgeSeconds = int64_t{10} * 365 * 86400;
 
 Error bad(std::string_view field, std::string message) {
   return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
@@ -24,22 +23,12 @@ Error bad(std::string_view field, std::string message) {
 Result<sandbox::SnapshotInput> read_input(const http::JsonDocument& document) {
   ATOLL_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  sandbox::SnapshotInput input;
-  ATOLL_ASSIGN(auto message, reader.optional_string("message"));
-  ATOLL_ASSIGN(input.tags, reader.string_array("tags"));
-  ATOLL_ASSIGN(auto keep, reader.optional_integer("keepSeconds", 1, kMaxKeepSeconds));
+  ATOLL_ASSIGN(sandbox::SnapshotInput input, read_snapshot_fields(reader));
   ATOLL_ASSIGN(auto paths, reader.string_array("paths"));
   ATOLL_TRY(reader.finish());
   if (!paths.empty()) {
     return fail(
         Error(ErrorCode::NotSupported, "a snapshot always has all files").with_field("paths"));
-  }
-  input.message = message.value_or("");
-  input.keep_s = static_cast<uint32_t>(keep.value_or(0));
-  if (input.message.size() > kMaxMessage) return fail(bad("message", "at most 4096 bytes"));
-  if (input.tags.size() > kMaxTags) return fail(bad("tags", "at most 32 tags"));
-  for (const std::string& tag : input.tags) {
-    if (tag.empty() || tag.size() > 128) return fail(bad("tags", "a tag has 1 to 128 bytes"));
   }
   return input;
 }
@@ -57,7 +46,7 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
                              http::ResponseWriter& writer) {
   json::array list;
   for (const auto& snapshot : context.manager.snapshots().list(context.who.caller, sandbox)) {
-    if (!snapshot->automatic) list.push_back(snapshot_json(*snapshot));
+    if (!snapshot->automatic && !snapshot->memory) list.push_back(snapshot_json(*snapshot));
   }
   co_return co_await writer.send_json(
       json::serialize(json::object{{"snapshots", std::move(list)}}));
@@ -98,7 +87,7 @@ Task<Result<void>> prune(Context& context, http::Request& request, http::Respons
   ATOLL_CO_ASSIGN(auto of, reader.optional_string("sandbox"));
   ATOLL_CO_ASSIGN(auto newest, reader.optional_integer("keepNewest", 0, 1'000'000));
   ATOLL_CO_ASSIGN(auto younger,
-                  reader.optional_integer("keepYoungerThanSeconds", 0, kMaxKeepSeconds));
+                  reader.optional_integer("keepYoungerThanSeconds", 0, kMaxAgeSeconds));
   ATOLL_CO_ASSIGN(auto dry_run, reader.optional_bool("dryRun"));
   ATOLL_CO_TRY(reader.finish());
   if (!newest && !younger) co_return fail(bad("keepNewest", "say what is to be kept"));
@@ -124,7 +113,9 @@ Task<Result<void>> restore(Context& context, http::Request& request, http::Respo
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  ATOLL_CO_ASSIGN(auto id, reader.optional_string("snapshotId"));
+  // Checkpoints are found by their own name for it, and by the other: what it is, it says itself.
+  const char* field = reader.has("checkpointId") ? "checkpointId" : "snapshotId";
+  ATOLL_CO_ASSIGN(auto id, reader.optional_string(field));
   ATOLL_CO_ASSIGN(auto number, reader.optional_integer("to", 1, UINT32_MAX));
   ATOLL_CO_TRY(reader.finish());
   if (id.has_value() == number.has_value()) {
@@ -199,16 +190,24 @@ Task<Result<void>> diff(Context& context, http::Request& request, http::Response
 Task<Result<void>> fork(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
-  ATOLL_CO_ASSIGN(auto specs, read_forks(sandbox->record.spec, document));
-  ATOLL_CO_ASSIGN(auto copies,
-                  co_await context.manager.fork(sandbox, context.who.caller, std::move(specs)));
+  ATOLL_CO_ASSIGN(ForkBody body, read_forks(sandbox->record.spec, document));
+  const sandbox::Caller& caller = context.who.caller;
+  sandbox::SnapshotPtr checkpoint;
+  if (!body.checkpoint.empty()) {
+    ATOLL_CO_ASSIGN(checkpoint, find_checkpoint(context, body.checkpoint));
+  }
+  bool memory = body.memory || checkpoint != nullptr;
+  auto made = memory ? co_await context.manager.fork_memory(sandbox, caller, body.specs, checkpoint)
+                     : co_await context.manager.fork(sandbox, caller, body.specs);
+  if (!made) co_return fail(std::move(made).error());
+  auto& copies = *made;
   json::array list;
   for (const auto& copy : copies) {
     list.push_back(sandbox_json(context, *copy));
     context.made += (context.made.empty() ? "" : " ") + copy->record.id;
   }
-  json::object body{{"sandbox", list.front()}, {"sandboxes", list}};
-  co_return co_await writer.send_json(json::serialize(body), 201);
+  json::object answer{{"sandbox", list.front()}, {"sandboxes", list}};
+  co_return co_await writer.send_json(json::serialize(answer), 201);
 }
 
 }  // namespace

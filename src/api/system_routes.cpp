@@ -96,11 +96,6 @@ Task<Result<void>> drivers(Context& context, http::Request&, http::ResponseWrite
       json::serialize(json::object{{"drivers", json::array{std::move(driver)}}}));
 }
 
-Task<Result<void>> criu_status(Context&, http::Request&, http::ResponseWriter& writer) {
-  co_return co_await writer.send_json(
-      R"({"available":false,"reason":"this version keeps no memory checkpoints"})");
-}
-
 // Who the server takes the caller for.
 Task<Result<void>> whoami(Context& context, http::Request&, http::ResponseWriter& writer) {
   const Principal& who = context.who;
@@ -116,7 +111,6 @@ Task<Result<void>> whoami(Context& context, http::Request&, http::ResponseWriter
 void add_system_routes(ControlRoutes& routes) {
   routes.add(Access::Open, "GET", "/health", health);
   routes.add(Access::Read, "GET", "/v1/system", system);
-  routes.add(Access::Read, "GET", "/v1/system/criu-status", criu_status);
   routes.add(Access::Admin, "GET", "/v1/system/storage", storage);
   routes.add(Access::Admin, "PATCH", "/v1/system/storage", grow_storage);
   routes.add(Access::Read, "GET", "/v1/shapes", shapes);

@@ -58,6 +58,7 @@ struct Command {
   std::vector<std::string>* rest = nullptr;
   std::string rest_name = {};
   std::vector<Command> commands = {};
+  std::string usual = {};  // which of them is meant where none is named
   std::function<int(const Globals&)> run = {};
   bool hidden = false;
 };
@@ -100,6 +101,7 @@ Command unpause_command();
 Command resume_command();
 Command update_command();
 Command snapshot_command();
+Command checkpoint_command();
 Command restore_command();
 Command fork_command();
 Command diff_command();

@@ -58,8 +58,23 @@ Command start_command() {
                         {"atoll start web"}, &Client::resume);
 }
 Command pause_command() {
-  return change_command("pause", "Freeze the processes of sandboxes where they are",
-                        {"atoll pause web"}, &Client::pause);
+  struct State : ManySandboxes {
+    bool disk = false;
+  };
+  auto state = std::make_shared<State>();
+  Command command;
+  command.name = "pause";
+  command.summary = "Freeze the processes of sandboxes where they are";
+  command.examples = {"atoll pause web",
+                      "atoll pause web --disk      # keeps them in a file: they take no memory"};
+  command.options = {{"--disk", "", "keep them in a file, until 'atoll resume'", &state->disk}};
+  command.arguments = {{"SANDBOX", "ids or names", &state->names, true, Complete::Sandbox}};
+  command.run = [state](const Globals& globals) {
+    return for_each_sandbox(globals, state->names, [&](Client& client, const std::string& name) {
+      return print_sandbox(globals, state->disk ? client.pause_to_disk(name) : client.pause(name));
+    });
+  };
+  return command;
 }
 Command unpause_command() {
   return change_command("unpause", "Let paused sandboxes go on", {"atoll unpause web"},

@@ -149,6 +149,24 @@ std::string long_name(const Option& option) {
   return at == option.flags.npos ? option.flags : option.flags.substr(at);
 }
 
+// "atoll checkpoint web" means "atoll checkpoint create web".
+static void name_usual_command(const Command& root, std::vector<std::string>& words) {
+  for (size_t i = 0; i + 1 < words.size() && words[i] != "--"; i++) {
+    auto named = [](const std::vector<Command>& commands, const std::string& word) {
+      return std::find_if(commands.begin(), commands.end(),
+                          [&](const Command& command) { return command.name == word; });
+    };
+    auto command = named(root.commands, words[i]);
+    if (command == root.commands.end()) continue;
+    const std::string& next = words[i + 1];
+    bool help = next == "-h" || next == "--help";
+    if (command->usual.empty() || help || named(command->commands, next) != command->commands.end())
+      return;
+    words.insert(words.begin() + static_cast<ptrdiff_t>(i) + 1, command->usual);
+    return;
+  }
+}
+
 int run_command_line(const Command& root, Globals& globals, int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "__complete") {
@@ -162,6 +180,7 @@ int run_command_line(const Command& root, Globals& globals, int argc, char** arg
     words.erase(words.begin());
     words.push_back("--help");
   }
+  name_usual_command(root, words);
   CutCommandLine cut = cut_command_line(root, words);
   Failures failures;
   CLI::App app;

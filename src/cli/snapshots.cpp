@@ -153,12 +153,14 @@ Command restore_command() {
   auto state = std::make_shared<State>();
   Command command;
   command.name = "restore";
-  command.summary = "Return a sandbox to a snapshot; what runs in it ends";
-  command.examples = {"atoll restore web snap-4f1c09d2a7be", "atoll restore web --to 3"};
+  command.summary = "Return a sandbox to a snapshot, or with its processes to a checkpoint";
+  command.examples = {"atoll restore web snap-4f1c09d2a7be      # what runs in it ends",
+                      "atoll restore web ckpt-91b7e0aa53cd      # what ran then goes on",
+                      "atoll restore web --to 3"};
   command.options = {
       {"--to", "N", "the state before command N of 'atoll history'", &state->before}};
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox},
-                       {"SNAPSHOT", "id or tag", &state->snapshot, false}};
+                       {"SNAPSHOT", "id or tag, also of a checkpoint", &state->snapshot, false}};
   command.run = [state](const Globals& globals) {
     if (state->snapshot.empty() == (state->before == 0)) {
       return report_usage(
@@ -300,8 +302,13 @@ Command fork_command() {
   Command command;
   command.name = "fork";
   command.summary = "Make copies of a sandbox, with its files as they are now";
-  command.examples = {"atoll fork web", "atoll fork web --count 10 --name try"};
-  command.options = {{"-c,--count", "N", "how many (default: 1)", &state->request.count},
+  command.examples = {"atoll fork web", "atoll fork web --count 10 --name try",
+                      "atoll fork web --memory      # with what runs in it",
+                      "atoll fork web --checkpoint ckpt-91b7e0aa53cd"};
+  command.options = {{"--memory", "", "with its running processes", &state->request.memory},
+                     {"--checkpoint", "CHECKPOINT", "as it was then, with what ran in it",
+                      &state->request.checkpoint},
+                     {"-c,--count", "N", "how many (default: 1)", &state->request.count},
                      {"-n,--name", "NAME", "of the copy; several are NAME-1, NAME-2 and so on",
                       &state->request.name}};
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};

@@ -247,6 +247,10 @@ Result<Sandbox> Client::resume(std::string_view sandbox) {
 Result<Sandbox> Client::pause(std::string_view sandbox) {
   return sandbox_from(impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/pause"), {}));
 }
+Result<Sandbox> Client::pause_to_disk(std::string_view sandbox) {
+  return sandbox_from(
+      impl_->call(impl_->patient, "POST", sandbox_target(sandbox, "/pause"), R"({"disk":true})"));
+}
 Result<Sandbox> Client::unpause(std::string_view sandbox) {
   return sandbox_from(impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/unpause"), {}));
 }

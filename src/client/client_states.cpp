@@ -16,13 +16,57 @@ using client::sandbox_target;
 using client::text_of;
 using client::to_snapshot;
 
-}  // namespace
+CheckpointInfo to_checkpoint(const json::value& value) {
+  SnapshotInfo like = to_snapshot(value);
+  return {.id = text_of(value, "checkpointId"),
+          .sandbox = std::move(like.sandbox),
+          .sandbox_name = std::move(like.sandbox_name),
+          .message = std::move(like.message),
+          .tags = std::move(like.tags),
+          .created_at = std::move(like.created_at),
+          .bytes = like.bytes,
+          .frozen_us = like.frozen_us,
+          .total_us = like.total_us,
+          .json = std::move(like.json)};
+}
 
-Result<SnapshotInfo> Client::snapshot(std::string_view sandbox, const SnapshotRequest& request) {
+json::object body_of(const SnapshotRequest& request) {
   json::object body;
   if (!request.message.empty()) body["message"] = request.message;
   if (!request.tags.empty()) body["tags"] = json::array(request.tags.begin(), request.tags.end());
   if (request.keep) body["keepSeconds"] = static_cast<int64_t>(request.keep->count());
+  return body;
+}
+
+}  // namespace
+
+Result<CheckpointInfo> Client::checkpoint(std::string_view sandbox, const SnapshotRequest& request,
+                                          bool leave_running) {
+  json::object body = body_of(request);
+  if (!leave_running) body["leaveRunning"] = false;
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(impl_->patient, "POST", sandbox_target(sandbox, "/checkpoints"),
+                           json::serialize(body)));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return to_checkpoint(value);
+}
+
+Result<std::vector<CheckpointInfo>> Client::checkpoints(std::string_view sandbox) {
+  std::string target =
+      sandbox.empty() ? "/v1/checkpoints" : sandbox_target(sandbox, "/checkpoints");
+  ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", target, {}));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return client::list_of(member(value, "checkpoints"), to_checkpoint);
+}
+
+Result<void> Client::remove_checkpoint(std::string_view checkpoint) {
+  std::string target = "/v1/checkpoints/" + http::percent_encode(checkpoint);
+  ATOLL_TRY(impl_->call(impl_->quick, "DELETE", target, {}));
+  return {};
+}
+
+Result<SnapshotInfo> Client::snapshot(std::string_view sandbox, const SnapshotRequest& request) {
+  json::object body = body_of(request);
   ATOLL_ASSIGN(std::string answer,
                impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/snapshots"),
                            json::serialize(body)));
@@ -64,7 +108,7 @@ static Result<Sandbox> restored(Result<std::string> answer) {
 
 Result<Sandbox> Client::restore(std::string_view sandbox, std::string_view snapshot) {
   std::string body = json::serialize(json::object{{"snapshotId", snapshot}});
-  return restored(impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/restore"), body));
+  return restored(impl_->call(impl_->patient, "POST", sandbox_target(sandbox, "/restore"), body));
 }
 
 Result<Sandbox> Client::restore_before(std::string_view sandbox, uint32_t command) {
@@ -122,9 +166,12 @@ Result<std::vector<Sandbox>> Client::fork(std::string_view sandbox, const ForkRe
   json::object env;
   for (const auto& [name, value] : request.env) env[name] = value;
   if (!env.empty()) body["env"] = std::move(env);
-  ATOLL_ASSIGN(
-      std::string answer,
-      impl_->call(impl_->quick, "POST", sandbox_target(sandbox, "/fork"), json::serialize(body)));
+  if (request.memory) body["memory"] = true;
+  if (!request.checkpoint.empty()) body["checkpointId"] = request.checkpoint;
+  bool memory = request.memory || !request.checkpoint.empty();
+  ATOLL_ASSIGN(std::string answer,
+               impl_->call(memory ? impl_->patient : impl_->quick, "POST",
+                           sandbox_target(sandbox, "/fork"), json::serialize(body)));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
   return client::list_of(member(value, "sandboxes"), client::to_sandbox);
 }

@@ -33,6 +33,8 @@ struct Config {
   uint32_t pool = 0;
   uint32_t reserve = 0;
   uint64_t storage_bytes = 0;
+  std::string criu;                  // directory; empty: where it is usually found
+  uint64_t memory_images_bytes = 0;  // 0: no limit
   std::string on_exit;  // "keep" or "stop": what becomes of sandboxes at a graceful end
   std::string log_level;
   std::string log_format;

@@ -37,6 +37,12 @@ constexpr auto kSettings = std::to_array<Setting>({
     {"storage_size", Kind::Size, "0",
      "the image that holds sandboxes' files; 0: half of what is free; it grows, never shrinks",
      ATOLL_AT(storage_bytes)},
+    {"criu", Kind::Path, "",
+     "where criu is, for memory checkpoints; empty: `criu` beside the program, in "
+     "/usr/local/lib/atoll, /usr/lib/atoll or /var/cache/atoll",
+     ATOLL_AT(criu)},
+    {"memory_images_size", Kind::Size, "20g",
+     "what all memory checkpoints may take together; 0: no limit", ATOLL_AT(memory_images_bytes)},
     {"on_exit", Kind::Choice, "keep", "keep sandboxes running at a graceful end, or stop them",
      ATOLL_AT(on_exit), kOnExit},
     {"log_level", Kind::Choice, "info", "least severe entries to log", ATOLL_AT(log_level),

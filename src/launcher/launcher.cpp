@@ -22,6 +22,7 @@
 #include "os/id_map.h"
 #include "os/seccomp_filter.h"
 #include "os/syscalls.h"
+#include "wire/agent_messages.h"
 
 namespace atl::launcher {
 namespace {
@@ -45,6 +46,7 @@ Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   ATOLL_ASSIGN(std::vector<sock_filter> filter, build_main_filter());
   ATOLL_ASSIGN(storage::StatePool pool,
                storage::StatePool::open(config.data_dir, config.storage_bytes));
+  Workshop workshop = Workshop::find(config.criu_dir);
   ATOLL_TRY(enter_minimal_mounts(config.run_dir + "/launcher", config.data_dir, config.agent));
   ATOLL_ASSIGN(UniqueFd data, os::open_dir_at(AT_FDCWD, kDataDir));
   ATOLL_TRY(pool.attach(kPoolDir));
@@ -53,6 +55,12 @@ Result<std::unique_ptr<Launcher>> Launcher::create(LauncherConfig config) {
   std::unique_ptr<Launcher> launcher(
       new Launcher(std::move(config), std::move(cgroups), std::move(pool), std::move(trash)));
   ATOLL_ASSIGN(launcher->layers_dir_, os::open_dir_at(data.get(), "layers"));
+  ATOLL_TRY(os::make_dir_at(data.get(), "memory", 0700));
+  ATOLL_ASSIGN(launcher->images_dir_, os::open_dir_at(data.get(), "memory"));
+  launcher->clear_unfinished_images();
+  workshop.build();
+  launcher->workshop_ = std::move(workshop);
+  launcher->set_agent_digest();
   launcher->sockets_dir_ = std::move(sockets);
   launcher->filter_ = std::move(filter);
   launcher->adopt_survivors();
@@ -171,6 +179,14 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_import(header.id, payload);
       case wire::LauncherType::CollectRequest:
         return on_collect(header.id, payload);
+      case wire::LauncherType::CheckpointRequest:
+        return on_checkpoint(header.id, payload);
+      case wire::LauncherType::ReviveRequest:
+        return on_revive(header.id, payload);
+      case wire::LauncherType::ForgetRequest:
+        return on_forget(header.id, payload);
+      case wire::LauncherType::CriuRequest:
+        return on_criu(header.id);
       case wire::LauncherType::StatusRequest:
         return on_status(header.id);
       case wire::LauncherType::ShutdownRequest:
@@ -403,7 +419,7 @@ void Launcher::slot_ended(const std::string& id) {
   blocks_in_use_.erase(slot.id_base / os::kIdBlockSize);
   clean_up(id);
   if (slot.stop_request) send(*slot.stop_request, wire::LauncherDone{});
-  if (slot.state == Slot::State::Live) {
+  if (slot.state == Slot::State::Live && !slot.leaving) {
     send(0, wire::Ended{.slot = id, .status = ours ? info.si_status : -1, .oom = oom});
   }
   fill_reserve();
@@ -438,6 +454,8 @@ bool Launcher::adopt(const std::string& group) {
   slot.pidfd = std::move(found->pidfd);
   slot.state = Slot::State::Live;
   blocks_in_use_.insert(slot.id_base / os::kIdBlockSize);
+  // Its checkpoint may have ended with the launcher that took it.
+  os::pidfd_send_signal(slot.pidfd.get(), wire::kWakeSignal);
   int pidfd = slot.pidfd.get();
   slots_.emplace(group, std::move(slot));
   watch(pidfd, [this, group] { slot_ended(group); });
@@ -449,6 +467,8 @@ void run_launcher(LauncherConfig config) {
   set_log_component("launcher");
   umask(022);
   setgroups(0, nullptr);
+  // Revived sandboxes are started by criu, and are ours to bury.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   auto launcher = Launcher::create(std::move(config));
   if (!launcher) {
     log(LogLevel::Error, "the launcher cannot start", {{"error", launcher.error().message()}});

@@ -17,11 +17,14 @@
 #include "launcher/importer.h"
 #include "launcher/slot.h"
 #include "launcher/trash.h"
+#include "launcher/workshop.h"
 #include "os/cgroup_tree.h"
 #include "storage/state_pool.h"
 #include "wire/frame.h"
 
 namespace atl::launcher {
+
+struct RevivePlan;
 
 class Launcher {
  public:
@@ -71,8 +74,10 @@ class Launcher {
     uint32_t id;       // of the request
     std::string slot;  // frozen meanwhile; empty: none
     Chore::Work work;
-    std::function<void()> done;  // once it has succeeded, before the answer
-    std::function<void()> undo;  // once it has failed, or died half way
+    std::function<void()> done;                      // once it has succeeded, before the answer
+    std::function<void(Chore::Outcome&)> take = {};  // same, with what came of it
+    std::function<void()> failed = {};
+    const char* name = "atoll-copier";
     unsigned seconds = 60;
   };
   void enqueue(StateWork work);
@@ -80,6 +85,16 @@ class Launcher {
   void state_work_ended(int fd);
   Result<wire::Kept> copy_frozen(const std::string& slot,
                                  const std::function<Result<void>()>& copy);
+
+  // Processes.
+  Result<void> check_memory_support() const;
+  Result<void> on_checkpoint(uint32_t id, std::string_view payload);
+  Result<void> on_revive(uint32_t id, std::string_view payload);
+  void add_revived(const RevivePlan& plan, pid_t pid, UniqueFd pidfd);
+  Result<void> on_forget(uint32_t id, std::string_view payload);
+  Result<void> on_criu(uint32_t id);
+  void clear_unfinished_images();
+  void set_agent_digest();
 
   void end_blank_slots();
   void serve_events(int timeout_ms);
@@ -118,6 +133,9 @@ class Launcher {
   UniqueFd epoll_;
   UniqueFd layers_dir_;
   UniqueFd sockets_dir_;
+  UniqueFd images_dir_;
+  Workshop workshop_;
+  std::string agent_digest_;
   std::vector<sock_filter> filter_;
   std::map<int, std::function<void()>> handlers_;
   std::map<std::string, Slot> slots_;

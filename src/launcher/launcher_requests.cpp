@@ -126,6 +126,7 @@ Result<void> Launcher::on_status(uint32_t id) {
   }
   status.sandboxes = list_directories(pool_.sandboxes(), Names::Plain);
   status.states = list_directories(pool_.states(), Names::Plain);
+  status.images = list_directories(images_dir_.get(), Names::Plain);
   if (!pool_.lacking().empty()) {
     status.degraded.push_back("no snapshots, forks or disk limits: " + pool_.lacking());
   }

@@ -20,6 +20,9 @@ inline constexpr const char* kStageAgent = "/stage/agent";
 inline constexpr const char* kEmptyDir = "/empty";
 inline constexpr const char* kNull = "/null";
 inline constexpr const char* kAgent = "/agent";
+inline constexpr const char* kReadableAgent = "/agent-readable";
+inline constexpr const char* kCriuDir = "/criu";
+inline constexpr const char* kCriuConfig = "/criu.conf";
 
 // Moves the calling process there for good. `scratch` is an existing directory to mount on. The
 // agent's executable is put there too: every sandbox runs this private copy in memory, and none

@@ -4,15 +4,13 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 
+#include "launcher/listener.h"
+#include "launcher/network.h"
 #include "launcher/rootfs.h"
 #include "launcher/shell_setup.h"
 #include "os/file.h"
 #include "os/id_map.h"
-#include "os/loopback.h"
 #include "os/syscalls.h"
 
 namespace atl::launcher {
@@ -27,27 +25,6 @@ Result<Pipe> make_pipe() {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return fail_errno("pipe2");
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
-
-// The socket belongs to the sandbox's network namespace, because that is where a checkpoint looks
-// for it; its name exists on the host only.
-Result<UniqueFd> make_listener(const ShellPlan& plan) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (!fd.valid()) return fail_errno("socket");
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::string name = plan.slot + ".sock";
-  name.copy(address.sun_path, sizeof address.sun_path - 1);
-  // Bound relative to the directory: the host's paths do not exist in this mount namespace.
-  if (fchdir(plan.run_dir) != 0) return fail_errno("fchdir", "the run directory");
-  unlink(name.c_str());
-  int bound = bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
-  if (bound != 0) return fail_errno("bind", name);
-  if (chown(name.c_str(), plan.server_uid, plan.server_gid) != 0) return fail_errno("chown", name);
-  if (chmod(name.c_str(), 0600) != 0) return fail_errno("chmod", name);
-  if (chdir("/") != 0) return fail_errno("chdir", "/");
-  if (listen(fd.get(), 128) != 0) return fail_errno("listen", name);
-  return fd;
 }
 
 struct Cloned {
@@ -84,11 +61,11 @@ Result<void> build_shell(const ShellPlan& plan, os::CgroupTree& cgroups, Shell& 
   ATOLL_TRY(cgroups.create(plan.slot, plan.id_base));
   ATOLL_TRY(cgroups.set_limits(plan.slot, plan.limits));
   ATOLL_TRY(cgroups.join_legacy(plan.slot));
-  // Made before the user namespace exists, so it belongs to the host's: root inside the sandbox
-  // has no power over it.
-  if (unshare(CLONE_NEWNET) != 0) return fail_errno("unshare", "network namespace");
-  ATOLL_TRY(os::bring_loopback_up());
-  ATOLL_ASSIGN(UniqueFd listener, make_listener(plan));
+  ATOLL_TRY(enter_new_network());
+  ATOLL_ASSIGN(UniqueFd listener, make_listener({.run_dir = plan.run_dir,
+                                                 .slot = plan.slot,
+                                                 .uid = plan.server_uid,
+                                                 .gid = plan.server_gid}));
   ATOLL_ASSIGN(UniqueFd cgroup_dir, cgroups.open_unified(plan.slot));
   ATOLL_ASSIGN(UniqueFd proc, os::open_dir_at(AT_FDCWD, "/proc"));
   ATOLL_ASSIGN(Pipe go, make_pipe());

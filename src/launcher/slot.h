@@ -20,7 +20,8 @@ struct Slot {
   UniqueFd mount_mapping;  // both closed once the root filesystem is attached
   UniqueFd files;
   State state = State::Blank;
-  bool frozen = false;  // somebody asked for it
+  bool frozen = false;   // somebody asked for it
+  bool leaving = false;  // its processes are being kept and ended
   // Whom to tell once it has ended.
   std::optional<uint32_t> stop_request;
 };

@@ -76,7 +76,7 @@ void Launcher::start_state_work() {
   while (!waiting_work_.empty() && running_work_.size() < kWorkAtOnce) {
     StateWork work = std::move(waiting_work_.front());
     waiting_work_.pop_front();
-    auto chore = Chore::start("atoll-copier", work.seconds, work.work);
+    auto chore = Chore::start(work.name, work.seconds, work.work);
     if (!chore) {
       send_error(work.id, chore.error());
       continue;
@@ -99,7 +99,8 @@ void Launcher::state_work_ended(int fd) {
     (void)cgroups_.freeze(slot->first, false);
   }
   if (result && ended.work.done) ended.work.done();
-  if (!result && ended.work.undo) ended.work.undo();
+  if (result && ended.work.take) ended.work.take(*result);
+  if (!result && ended.work.failed) ended.work.failed();
   if (result) {
     wire::FrameHeader header = wire::parse_header(result->bytes.data());
     header.id = ended.work.id;
@@ -147,7 +148,7 @@ Result<void> Launcher::on_keep(uint32_t id, std::string_view payload) {
     return outcome(kept);
   };
   auto undo = [this, request] { (void)discard_state(request.state); };
-  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .undo = undo});
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .failed = undo});
   return {};
 }
 
@@ -169,7 +170,7 @@ Result<void> Launcher::on_copy(uint32_t id, std::string_view payload) {
     (void)trash_.take(pool_.sandboxes(), "." + request.copy);
     (void)trash_.take(pool_.sandboxes(), request.copy);
   };
-  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .undo = undo});
+  enqueue({.id = id, .slot = request.slot, .work = work, .done = {}, .failed = undo});
   return {};
 }
 
@@ -191,7 +192,7 @@ Result<void> Launcher::on_restore(uint32_t id, std::string_view payload) {
     failpoint("restore.untidy");
     (void)trash_.take(pool_.sandboxes(), other);
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = done, .undo = done});
+  enqueue({.id = id, .slot = "", .work = work, .done = done, .failed = done});
   return {};
 }
 
@@ -212,7 +213,7 @@ Result<void> Launcher::on_publish(uint32_t id, std::string_view payload) {
     if (!of_state) (void)trash_.take(pool_.sandboxes(), request.sandbox);
   };
   auto undo = [this, request] { (void)discard_state(request.layer); };
-  enqueue({.id = id, .slot = "", .work = work, .done = done, .undo = undo});
+  enqueue({.id = id, .slot = "", .work = work, .done = done, .failed = undo});
   return {};
 }
 
@@ -273,7 +274,7 @@ Result<void> Launcher::on_diff(uint32_t id, std::string_view payload) {
     }
     return outcome(reply);
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}});
   return {};
 }
 
@@ -304,7 +305,7 @@ Result<void> Launcher::on_export(uint32_t id, std::string_view payload) {
     ATOLL_TRY(image::export_layers(plan));
     return outcome(wire::LauncherDone{});
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}, .seconds = kExportSeconds});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .seconds = kExportSeconds});
   return {};
 }
 
@@ -323,7 +324,7 @@ Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
     }
     return outcome(wire::LauncherDone{});
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}, .undo = {}});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}});
   return {};
 }
 

@@ -137,6 +137,11 @@ Result<void> CgroupTree::join_legacy(const std::string& group) {
   return {};
 }
 
+Result<void> CgroupTree::join_unified(const std::string& group) {
+  if (!unified_.valid()) return fail(ErrorCode::NotSupported, "cgroup v2 is not mounted");
+  return write_file_at(unified_.get(), file_of(group, "cgroup.procs").c_str(), "0");
+}
+
 Result<void> CgroupTree::write_legacy(std::string_view controller, const std::string& group,
                                       const char* file, const std::string& value) {
   const Hierarchy* hierarchy = legacy_for(controller);
@@ -257,10 +262,8 @@ std::vector<std::string> CgroupTree::groups() {
   return all;
 }
 
-std::vector<pid_t> CgroupTree::processes(const std::string& group) {
+static std::vector<pid_t> read_processes(int dir, const std::string& group) {
   std::vector<pid_t> pids;
-  const Hierarchy* legacy = legacy_for("pids");
-  int dir = unified_.valid() ? unified_.get() : (legacy != nullptr ? legacy->dir.get() : -1);
   std::string text =
       read_file_at(dir, file_of(group, "cgroup.procs").c_str()).value_or(std::string());
   for (size_t at = 0; at < text.size();) {
@@ -270,6 +273,44 @@ std::vector<pid_t> CgroupTree::processes(const std::string& group) {
     at = end + 1;
   }
   return pids;
+}
+
+std::vector<pid_t> CgroupTree::processes(const std::string& group) {
+  const Hierarchy* legacy = legacy_for("pids");
+  int dir = unified_.valid() ? unified_.get() : (legacy != nullptr ? legacy->dir.get() : -1);
+  return read_processes(dir, group);
+}
+
+std::vector<CgroupTree::Subgroup> CgroupTree::subgroups(const std::string& group) {
+  std::vector<Subgroup> found;
+  auto dir = open_unified(group);
+  if (!dir || !dir->valid()) return found;
+  for (std::string& name : subdirectories(dir->get())) {
+    auto pids = read_processes(dir->get(), name);
+    found.push_back({std::move(name), std::move(pids)});
+  }
+  return found;
+}
+
+Result<void> CgroupTree::make_subgroup(const std::string& group, const std::string& name,
+                                       uid_t owner) {
+  ATOLL_ASSIGN(UniqueFd parent, open_unified(group));
+  ATOLL_TRY(make_dir_at(parent.get(), name.c_str(), 0755));
+  ATOLL_ASSIGN(UniqueFd dir, open_dir_at(parent.get(), name.c_str()));
+  if (fchown(dir.get(), owner, owner) != 0) return fail_errno("chown", name);
+  for (const char* file : {"cgroup.procs", "cgroup.threads", "cgroup.kill"}) {
+    if (fchownat(dir.get(), file, owner, owner, 0) != 0 && errno != ENOENT) {
+      return fail_errno("chown", file);
+    }
+  }
+  return {};
+}
+
+Result<void> CgroupTree::move_process(const std::string& group, const std::string& subgroup,
+                                      pid_t pid) {
+  ATOLL_ASSIGN(UniqueFd parent, open_unified(group));
+  return write_file_at(parent.get(), file_of(subgroup, "cgroup.procs").c_str(),
+                       std::to_string(pid));
 }
 
 void CgroupTree::remove_tree() {

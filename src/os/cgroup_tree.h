@@ -39,6 +39,16 @@ class CgroupTree {
   // Puts the calling process into the v1 groups. Waits for a grace period of the kernel's (several
   // milliseconds), so only a process that nobody waits for calls it.
   Result<void> join_legacy(const std::string& group);
+  // And into the v2 group.
+  Result<void> join_unified(const std::string& group);
+  // The groups that an agent has made in its sandbox's v2 group, one per command.
+  struct Subgroup {
+    std::string name;
+    std::vector<pid_t> processes;
+  };
+  std::vector<Subgroup> subgroups(const std::string& group);
+  Result<void> make_subgroup(const std::string& group, const std::string& name, uid_t owner);
+  Result<void> move_process(const std::string& group, const std::string& subgroup, pid_t pid);
   Result<void> set_limits(const std::string& group, const CgroupLimits& limits);
   Result<CgroupUsage> usage(const std::string& group);
   // The v2 directory, for clone3 and for the agent; invalid on hosts without v2.

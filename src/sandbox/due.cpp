@@ -16,6 +16,7 @@ Due due(const Sandbox& sandbox, const BootTime& now) {
     bool idle = sandbox.in_use == 0 && over(sandbox.active, spec.idle_timeout_s, now);
     return idle ? Due::Idle : Due::Nothing;
   }
+  if (record.status == Status::Paused) return Due::Nothing;  // to disk: it waits to go on
   bool shelved = record.ended_at_ms != 0 && over(record.since, spec.delete_after_stopped_s, now);
   return shelved ? Due::Shelved : Due::Nothing;
 }

@@ -38,7 +38,8 @@ Task<Result<void>> Manager::start() {
     ATOLL_CO_TRY(co_await adopt(std::move(*record)));
   }
   Known known{.sandbox = [this](const std::string& key) { return index_.contains(key); },
-              .state = [this](const std::string& state) { return snapshots_.contains(state); }};
+              .state = [this](const std::string& state) { return snapshots_.contains(state); },
+              .memory = [this](const std::string& image) { return is_memory_known(image); }};
   ATOLL_CO_TRY(co_await backend_.reclaim(std::move(known)));
   auto self = shared_from_this();
   asio::co_spawn(
@@ -54,8 +55,17 @@ Task<Result<void>> Manager::adopt(Record record) {
   sandbox->touch();
   index_.add(sandbox);
   bool had_processes = known.status != Status::Stopped && known.status != Status::Failed;
-  if (!had_processes) co_return Result<void>();
+  bool on_disk = known.status == Status::Paused && !known.memory.empty();
+  if (!had_processes || on_disk) co_return Result<void>();
   auto handle = co_await backend_.create(input_to_reattach(known));
+  // It was being paused to disk: that has happened, or it has not.
+  std::string image = std::exchange(known.memory, {});
+  if (!handle && !image.empty() && backend_.has_memory(image)) {
+    end_run(*sandbox, {EndCause::None, ""}, 0);
+    known.status = Status::Paused;
+    known.memory = std::move(image);
+    co_return co_await save(*sandbox, "sandbox.paused");
+  }
   if (!handle) {
     end_run(*sandbox, {EndCause::ServerAway, "it ended while the server was away"}, 0);
     co_return co_await save(*sandbox, "sandbox.stopped");
@@ -245,7 +255,9 @@ Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> 
     input.existing_metadata = origin->backend_state;
     input.existing_metadata.erase("slot");
   }
-  auto handle = co_await backend_.create(std::move(input));
+  bool revived = origin && !origin->memory.empty();
+  auto handle = revived ? co_await backend_.revive(std::move(input), origin->memory)
+                        : co_await backend_.create(std::move(input));
   if (!handle) {
     if (origin) (void)co_await backend_.discard(id);
     co_return fail(std::move(handle).error());

@@ -39,16 +39,10 @@ struct Ending {
 struct Origin {
   std::string state;
   std::string sandbox;   // where there is no state
+  std::string memory;    // processes of that moment; empty: it starts anew
   std::string snapshot;  // what the new one stands on
   std::string template_key;
   std::map<std::string, std::string> backend_state;
-};
-
-struct SnapshotInput {
-  std::string message;
-  std::vector<std::string> tags;
-  uint32_t keep_s = 0;     // 0: until it is removed
-  bool automatic = false;  // for the history
 };
 
 // What remains of a deleted sandbox for a day.
@@ -62,6 +56,7 @@ struct ManagerOptions {
   PoolOptions pool;
   size_t max_sandboxes = 0;  // 0: as many as the host bears
   int64_t keep_events_ms = 86'400'000;
+  uint64_t memory_images_bytes = 0;  // 0: no limit
 };
 
 // The values of the secrets that a sandbox is to have; fails where one does not exist.
@@ -87,6 +82,8 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> stop(SandboxPtr sandbox, Ending ending);
   Task<Result<void>> resume(SandboxPtr sandbox);
   Task<Result<void>> set_paused(SandboxPtr sandbox, bool paused);
+  // Its processes are kept in a file and cost no memory; resume() brings them back.
+  Task<Result<void>> pause_to_disk(SandboxPtr sandbox);
   Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
 
   Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
@@ -94,11 +91,19 @@ class Manager : public std::enable_shared_from_this<Manager> {
   // What a new sandbox of the template would be.
   Task<Result<SnapshotPtr>> import_snapshot(Caller caller, std::string template_key,
                                             SnapshotInput input);
+  // A snapshot with the processes of that moment. Without `leave_running` they end, and it is
+  // stopped.
+  Task<Result<SnapshotPtr>> take_checkpoint(SandboxPtr sandbox, SnapshotInput input,
+                                            bool leave_running);
   // What runs in it ends; its files are the snapshot's, and it runs again.
   Task<Result<void>> restore(SandboxPtr sandbox, SnapshotPtr snapshot);
   Task<Result<SandboxPtr>> create_from(Caller caller, SnapshotPtr snapshot, Spec spec);
   Task<Result<std::vector<SandboxPtr>>> fork(SandboxPtr sandbox, Caller caller,
                                              std::vector<Spec> specs);
+  // The same with its processes: as they are now, or were at the checkpoint.
+  Task<Result<std::vector<SandboxPtr>>> fork_memory(SandboxPtr sandbox, Caller caller,
+                                                    std::vector<Spec> specs,
+                                                    SnapshotPtr checkpoint);
   // From a snapshot to another, or to what the sandbox is now.
   Task<Result<Difference>> diff(SandboxPtr sandbox, SnapshotPtr from, SnapshotPtr to,
                                 bool with_texts);
@@ -155,6 +160,14 @@ class Manager : public std::enable_shared_from_this<Manager> {
   void follow_template(const std::string& name, const FoundTemplate& found);
   Task<std::vector<Result<SandboxPtr>>> create_all(Caller caller, std::vector<Spec> specs,
                                                    Origin origin);
+  Task<Result<std::vector<SandboxPtr>>> all_or_none(std::vector<Result<SandboxPtr>> all);
+  Task<Result<SnapshotPtr>> keep_snapshot(Sandbox& sandbox, Snapshot snapshot, std::string event);
+  Result<void> check_can_keep(const Sandbox& sandbox) const;
+  Task<Result<void>> check_memory_room(SandboxHandle& handle) const;
+  Task<Result<void>> wake(Sandbox& sandbox);
+  Task<Result<void>> revive_locked(Sandbox& sandbox, std::string image, std::string event);
+  Task<void> drop_paused_memory(Sandbox& sandbox);
+  bool is_memory_known(const std::string& image) const;
   Task<Result<void>> copy_files(const Origin& origin, const std::string& id);
   Task<Result<void>> renew_identity(SandboxSession& session);
   Result<void> load_snapshots();

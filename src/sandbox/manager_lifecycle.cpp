@@ -127,6 +127,7 @@ Task<void> Manager::clear_away(SandboxPtr sandbox) {
   booked.put_documents.push_back(ledger_.add(sandbox->record));
   (void)co_await write(std::move(booked));
   co_await remove_points(history(*sandbox));
+  co_await drop_paused_memory(*sandbox);
   auto handle = std::exchange(sandbox->handle, nullptr);
   Result<void> gone = handle != nullptr ? co_await handle->destroy()
                                         : co_await backend_.discard(sandbox->record.id);
@@ -139,8 +140,18 @@ Task<void> Manager::clear_away(SandboxPtr sandbox) {
 Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
-  if (sandbox->handle == nullptr) co_return Result<void>();
-  co_return co_await stop_locked(*sandbox, std::move(ending));
+  if (sandbox->handle != nullptr) co_return co_await stop_locked(*sandbox, std::move(ending));
+  if (sandbox->record.memory.empty()) co_return Result<void>();
+  // Paused to disk: what was kept of its processes goes.
+  Record before = sandbox->record;
+  sandbox->record.status = Status::Stopped;
+  sandbox->record.cause = ending.cause;
+  sandbox->record.reason = std::move(ending.reason);
+  std::string image = std::exchange(sandbox->record.memory, {});
+  sandbox->record.memory_bytes = 0;
+  ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.stopped"));
+  (void)co_await backend_.forget_memory(std::move(image));
+  co_return Result<void>();
 }
 
 Task<Result<void>> Manager::stop_locked(Sandbox& sandbox, Ending ending) {
@@ -156,15 +167,22 @@ Task<Result<void>> Manager::stop_locked(Sandbox& sandbox, Ending ending) {
 
 Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   auto lock = co_await sandbox->lifecycle.lock();
-  Record& record = sandbox->record;
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  co_return co_await wake(*sandbox);
+}
+
+Task<Result<void>> Manager::wake(Sandbox& sandbox) {
+  Record& record = sandbox.record;
   if (record.status == Status::Running || record.status == Status::Provisioning) {
     co_return Result<void>();
+  }
+  if (!record.memory.empty()) {
+    co_return co_await revive_locked(sandbox, record.memory, "sandbox.resumed");
   }
   Record before = record;
   bool paused = record.status == Status::Paused;
   if (paused) {
-    ATOLL_CO_TRY(co_await sandbox->handle->set_frozen(false));
+    ATOLL_CO_TRY(co_await sandbox.handle->set_frozen(false));
   } else {
     ATOLL_CO_ASSIGN(CreateInput input,
                     input_for(record.id, record.owner, record.spec, template_of(record)));
@@ -176,8 +194,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
       (void)co_await handle->dispose();
       co_return ready;
     }
-    sandbox->handle = std::move(handle);
-    sandbox->source = Source::Cold;
+    sandbox.handle = std::move(handle);
+    sandbox.source = Source::Cold;
     record.started_at_ms = wall_clock_ms();
     record.ended_at_ms = 0;
     record.since = BootTime::now();
@@ -185,12 +203,12 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   record.status = Status::Running;
   record.cause = EndCause::None;
   record.reason.clear();
-  record.backend_state = sandbox->handle->capture_state().metadata;
-  sandbox->touch();
-  auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.resumed");
-  if (!saved && paused) (void)co_await sandbox->handle->set_frozen(true);
+  record.backend_state = sandbox.handle->capture_state().metadata;
+  sandbox.touch();
+  auto saved = co_await save_or_restore(sandbox, std::move(before), "sandbox.resumed");
+  if (!saved && paused) (void)co_await sandbox.handle->set_frozen(true);
   if (!saved && !paused) {
-    auto unwanted = std::exchange(sandbox->handle, nullptr);
+    auto unwanted = std::exchange(sandbox.handle, nullptr);
     (void)co_await unwanted->dispose();
   }
   co_return saved;
@@ -284,7 +302,8 @@ static std::string remedy(Status status) {
 
 Task<Result<std::shared_ptr<SandboxSession>>> Manager::session(SandboxPtr sandbox) {
   const Record& record = sandbox->record;
-  bool asleep = record.status == Status::Stopped && record.cause == EndCause::Idle;
+  bool asleep = (record.status == Status::Stopped && record.cause == EndCause::Idle) ||
+                (record.status == Status::Paused && !record.memory.empty());
   if (asleep && record.spec.auto_resume) ATOLL_CO_TRY(co_await resume(sandbox));
   if (record.status == Status::Running && sandbox->handle != nullptr) {
     co_return std::shared_ptr<SandboxSession>(sandbox->handle, &sandbox->handle->session());

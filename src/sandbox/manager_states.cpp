@@ -41,32 +41,32 @@ Result<SnapshotPtr> Manager::find_snapshot(const Caller& caller,
 Task<Result<SnapshotPtr>> Manager::take_snapshot(SandboxPtr sandbox, SnapshotInput input) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
-  Snapshot snapshot;
-  snapshot.id = random_id("snap-");
+  Snapshot snapshot = describe_snapshot(*sandbox, std::move(input), random_id("snap-"));
+  if (snapshot.automatic) snapshot.number = next_point(*sandbox);
   ATOLL_CO_ASSIGN(CopyTimings timings,
                   co_await backend_.keep_state(sandbox->record.id, snapshot.id));
   failpoint("snapshot.kept");
-  snapshot.source = sandbox->record;
-  snapshot.parent = sandbox->record.snapshot;
-  snapshot.message = std::move(input.message);
-  snapshot.tags = std::move(input.tags);
-  snapshot.automatic = input.automatic;
-  if (snapshot.automatic) snapshot.number = next_point(*sandbox);
-  snapshot.created_at_ms = wall_clock_ms();
-  if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
   snapshot.frozen_us = timings.frozen_us;
   snapshot.total_us = timings.total_us;
   snapshot.bytes = timings.bytes;
-  sandbox->record.snapshot = snapshot.id;
-  if (input.automatic) sandbox->record.untouched = false;
+  std::string event = snapshot.automatic ? "" : "sandbox.snapshot";
+  co_return co_await keep_snapshot(*sandbox, std::move(snapshot), std::move(event));
+}
+
+Task<Result<SnapshotPtr>> Manager::keep_snapshot(Sandbox& sandbox, Snapshot snapshot,
+                                                 std::string event) {
+  Record& record = sandbox.record;
+  record.snapshot = snapshot.id;
+  if (snapshot.automatic) record.untouched = false;
   store::Write change;
-  change.put_sandbox = {sandbox->record.id, encode_record(sandbox->record)};
+  change.put_sandbox = {record.id, encode_record(record)};
   change.put_documents.push_back(document_of(snapshot));
-  if (!snapshot.automatic) change.events.push_back(event_of(*sandbox, "sandbox.snapshot"));
+  if (!event.empty()) change.events.push_back(event_of(sandbox, std::move(event)));
   auto written = co_await write(std::move(change));
   if (!written) {
-    sandbox->record.snapshot = snapshot.parent;
+    record.snapshot = snapshot.parent;
     (void)co_await backend_.drop_state(snapshot.id);
+    if (snapshot.memory) (void)co_await backend_.forget_memory(snapshot.id);
     co_return fail(std::move(written).error());
   }
   failpoint("snapshot.written");
@@ -117,6 +117,7 @@ Task<Result<void>> Manager::remove_snapshot(SnapshotPtr snapshot) {
   ATOLL_CO_TRY(co_await write(std::move(change)));
   failpoint("snapshot.forgotten");
   snapshots_.remove(snapshot->id);
+  if (snapshot->memory) ATOLL_CO_TRY(co_await backend_.forget_memory(snapshot->id));
   co_return co_await backend_.drop_state(snapshot->id);
 }
 
@@ -168,10 +169,18 @@ Task<Result<void>> Manager::restore(SandboxPtr sandbox, SnapshotPtr snapshot) {
     ATOLL_CO_TRY(co_await backend_.restore_state(record.id, snapshot->id));
     failpoint("restore.done");
     Record before = record;
+    if (!before.memory.empty()) record.status = Status::Stopped;
     record.snapshot = snapshot->id;
     record.untouched = true;
+    record.memory.clear();
+    record.memory_bytes = 0;
+    std::string paused = before.memory;
     ATOLL_CO_TRY(co_await save_or_restore(*sandbox, std::move(before), "sandbox.restored"));
     failpoint("restore.saved");
+    if (!paused.empty()) (void)co_await backend_.forget_memory(std::move(paused));
+    if (snapshot->memory) {
+      co_return co_await revive_locked(*sandbox, snapshot->id, "sandbox.resumed");
+    }
   }
   co_return co_await resume(std::move(sandbox));
 }
@@ -223,6 +232,10 @@ Task<Result<std::vector<SandboxPtr>>> Manager::fork(SandboxPtr sandbox, Caller c
   auto all = co_await create_all(std::move(caller), std::move(specs), origin);
   failpoint("fork.made");
   if (several) (void)co_await backend_.drop_state(origin.state);
+  co_return co_await all_or_none(std::move(all));
+}
+
+Task<Result<std::vector<SandboxPtr>>> Manager::all_or_none(std::vector<Result<SandboxPtr>> all) {
   std::vector<SandboxPtr> made;
   for (auto& one : all) {
     if (one) made.push_back(*one);

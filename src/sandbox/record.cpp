@@ -150,6 +150,8 @@ std::string encode_record(const Record& record) {
       {"cause", to_string(record.cause)},
       {"reason", record.reason},
       {"backendState", to_object(record.backend_state)},
+      {"memory", record.memory},
+      {"memoryImageBytes", record.memory_bytes},
       {"snapshot", record.snapshot},
       {"untouched", record.untouched},
       {"history", spec.history},
@@ -192,6 +194,10 @@ Result<Record> decode_record(std::string_view bytes) {
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
     record.started_at_ms = number<int64_t>(object, "startedAtMs");
     decode_later_fields(object, record);
+    if (object.contains("memory")) {
+      record.memory = text(object, "memory");
+      record.memory_bytes = number<uint64_t>(object, "memoryImageBytes");
+    }
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
     }

@@ -88,6 +88,8 @@ struct Record {
   EndCause cause = EndCause::None;
   std::string reason;  // why it is not running
   std::map<std::string, std::string> backend_state;
+  std::string memory;  // where its processes are kept while it is paused to disk
+  uint64_t memory_bytes = 0;
   std::string snapshot;    // the last it was kept in or returned to
   bool untouched = false;  // no command has run since it was returned there
   int64_t created_at_ms = 0;

@@ -10,7 +10,7 @@ std::vector<SnapshotPtr> surplus_snapshots(const std::vector<SnapshotPtr>& snaps
   std::vector<SnapshotPtr> surplus;
   for (auto it = snapshots.rbegin(); it != snapshots.rend(); ++it) {
     const Snapshot& snapshot = **it;
-    if (snapshot.automatic) continue;
+    if (snapshot.automatic || snapshot.memory) continue;
     uint32_t newer = seen[snapshot.source.id]++;
     bool among_newest = retention.newest && newer < *retention.newest;
     bool young =

@@ -15,7 +15,8 @@ struct Retention {
   std::optional<int64_t> younger_than_ms;
 };
 
-// Of the snapshots, oldest first: those to remove. Points of histories have rules of their own.
+// Of the snapshots, oldest first: those to remove. Points of histories have rules of their own, and
+// checkpoints are somebody's paused work.
 std::vector<SnapshotPtr> surplus_snapshots(const std::vector<SnapshotPtr>& snapshots,
                                            const Retention& retention, int64_t now_ms);
 

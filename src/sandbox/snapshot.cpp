@@ -10,6 +10,19 @@ namespace atl::sandbox {
 
 namespace json = boost::json;
 
+Snapshot describe_snapshot(const Sandbox& sandbox, SnapshotInput input, std::string id) {
+  Snapshot snapshot;
+  snapshot.id = std::move(id);
+  snapshot.source = sandbox.record;
+  snapshot.parent = sandbox.record.snapshot;
+  snapshot.message = std::move(input.message);
+  snapshot.tags = std::move(input.tags);
+  snapshot.automatic = input.automatic;
+  snapshot.created_at_ms = wall_clock_ms();
+  if (input.keep_s != 0) snapshot.expires_at_ms = snapshot.created_at_ms + input.keep_s * 1000;
+  return snapshot;
+}
+
 std::string encode_snapshot(const Snapshot& snapshot) {
   json::object object{
       {"id", snapshot.id},
@@ -24,6 +37,8 @@ std::string encode_snapshot(const Snapshot& snapshot) {
       {"bytes", snapshot.bytes},
       {"automatic", snapshot.automatic},
       {"number", snapshot.number},
+      {"memory", snapshot.memory},
+      {"memoryBytes", snapshot.memory_bytes},
   };
   return json::serialize(object);
 }
@@ -46,6 +61,10 @@ Result<Snapshot> decode_snapshot(std::string_view text) {
     snapshot.bytes = object.at("bytes").to_number<uint64_t>();
     snapshot.automatic = object.at("automatic").as_bool();
     if (object.contains("number")) snapshot.number = object.at("number").to_number<uint32_t>();
+    if (object.contains("memory")) {
+      snapshot.memory = object.at("memory").as_bool();
+      snapshot.memory_bytes = object.at("memoryBytes").to_number<uint64_t>();
+    }
   } catch (const std::exception& error) {
     return fail(ErrorCode::Internal, std::string("the record of a snapshot: ") + error.what());
   }
@@ -88,6 +107,12 @@ std::vector<SnapshotPtr> SnapshotIndex::expired(int64_t now_ms) const {
     }
   }
   return found;
+}
+
+uint64_t SnapshotIndex::memory_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& [id, snapshot] : by_id_) sum += snapshot->memory_bytes;
+  return sum;
 }
 
 }  // namespace atl::sandbox

@@ -22,9 +22,21 @@ struct Snapshot {
   int64_t expires_at_ms = 0;  // 0: never
   uint32_t frozen_us = 0;     // for how long the sandbox stood still
   uint32_t total_us = 0;
-  uint64_t bytes = 0;  // what the sandbox had written
+  uint64_t bytes = 0;   // what the sandbox had written
+  bool memory = false;  // a checkpoint: its processes are kept too, under the same name
+  uint64_t memory_bytes = 0;
 };
 using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+struct SnapshotInput {
+  std::string message;
+  std::vector<std::string> tags;
+  uint32_t keep_s = 0;     // 0: until it is removed
+  bool automatic = false;  // for the history
+};
+
+// One of the sandbox as it is now, without what is known only when it has been taken.
+Snapshot describe_snapshot(const Sandbox& sandbox, SnapshotInput input, std::string id);
 
 std::string encode_snapshot(const Snapshot& snapshot);
 Result<Snapshot> decode_snapshot(std::string_view text);
@@ -39,6 +51,7 @@ class SnapshotIndex {
   // Oldest first; of one sandbox, or of all where `sandbox` is empty.
   std::vector<SnapshotPtr> list(const Caller& caller, const std::string& sandbox) const;
   std::vector<SnapshotPtr> expired(int64_t now_ms) const;
+  uint64_t memory_bytes() const;  // of all checkpoints
 
  private:
   std::map<std::string, SnapshotPtr> by_id_;

@@ -87,7 +87,8 @@ class ServerProcess {
             sandbox::ManagerOptions{
                 .pool = {.target = config.pool, .limits = config.default_limits},
                 .max_sandboxes = config.max_sandboxes,
-                .keep_events_ms = int64_t{config.events_keep_hours} * 3'600'000})),
+                .keep_events_ms = int64_t{config.events_keep_hours} * 3'600'000,
+                .memory_images_bytes = config.memory_images_bytes})),
         keys_(*store_),
         secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
         tokens_(master),

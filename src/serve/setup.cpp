@@ -2,11 +2,13 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/log.h"
@@ -123,6 +125,22 @@ Result<UniqueFd> listen_tcp(const std::string& text, const std::string& scheme,
 Account find_account(const std::string& name) {
   if (passwd* entry = getpwnam(name.c_str())) return {entry->pw_uid, entry->pw_gid};
   return {.uid = kFallbackId, .gid = kFallbackId, .missing = true};
+}
+
+std::string find_criu(const std::string& set) {
+  std::vector<std::string> places{set};
+  if (set.empty()) {
+    char program[PATH_MAX] = {};
+    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
+    std::string_view path(program, static_cast<size_t>(std::max<ssize_t>(size, 0)));
+    places = {std::string(path.substr(0, path.find_last_of('/'))) + "/criu",
+              "/usr/local/lib/atoll/criu", "/usr/lib/atoll/criu", "/var/cache/atoll/criu"};
+    if (const char* cache = getenv("ATOLL_CACHE")) places.push_back(std::string(cache) + "/criu");
+  }
+  for (const std::string& place : places) {
+    if (access((place + "/lib/loader").c_str(), X_OK) == 0) return place;
+  }
+  return set;
 }
 
 Result<Prepared> prepare(const config::Config& config) {

@@ -31,4 +31,8 @@ struct Prepared {
 
 Result<Prepared> prepare(const config::Config& config);
 
+// The directory that criu is unpacked in: the one that is set, or where it is usually found; empty
+// where there is none.
+std::string find_criu(const std::string& set);
+
 }  // namespace atl::serve

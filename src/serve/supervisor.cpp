@@ -86,6 +86,7 @@ Result<Family> start_family(const config::Config& config, Prepared& prepared, bo
     given.default_limits = config.default_limits;
     given.reserve = config.reserve;
     given.storage_bytes = config.storage_bytes;
+    given.criu_dir = find_criu(config.criu);
     launcher::run_launcher(std::move(given));
   }
   family.server = fork();

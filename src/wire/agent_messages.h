@@ -4,6 +4,7 @@
 //   ControlHello   requests and replies, many at once, each reply small
 //   AttachRequest  one process: output to the server, input from it, with back-pressure
 //   FileRequest    file operations, one after another, served by a child process of the agent
+//   Suspend        the launcher's: a checkpoint is about to be taken; Resume: it has been
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,9 @@ enum class AgentType : uint16_t {
   FileEntries,
   FileMatch,
   FileEvent,
+  Suspend,
+  Suspended,
+  Resume,
 };
 
 struct Failure {
@@ -202,5 +206,30 @@ struct Resize {
   uint16_t rows = 24;
   void visit(auto& v) { v(cols, rows); }
 };
+
+// Before a checkpoint. Sockets to the server cannot be part of one: the agent hands all it has over
+// with the reply (as descriptors, in the order of its books), closes this connection too, and takes
+// no new one until it gets kWakeSignal or has waited for too long.
+struct Suspend {
+  static constexpr AgentType kType = AgentType::Suspend;
+  void visit(auto&) {}
+};
+
+struct Suspended {
+  static constexpr AgentType kType = AgentType::Suspended;
+  uint32_t connections = 0;
+  void visit(auto& v) { v(connections); }
+};
+
+// After it, waiting in the listener's queue when the signal comes. With the descriptors of the
+// reply to Suspend all goes on as if nothing had been. Without them, in a copy, those connections
+// have ended.
+struct Resume {
+  static constexpr AgentType kType = AgentType::Resume;
+  uint32_t connections = 0;
+  void visit(auto& v) { v(connections); }
+};
+inline constexpr int kWakeSignal = 10;        // SIGUSR1
+inline constexpr size_t kMaxSuspended = 250;  // what one message can carry
 
 }  // namespace atl::wire

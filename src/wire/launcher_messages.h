@@ -42,6 +42,11 @@ enum class LauncherType : uint16_t {
   ExportRequest,   // layers become an archive
   StorageRequest,  // how full the pool is; it may grow first
   Storage,
+  CheckpointRequest,  // a sandbox's processes, and its files with them, are kept
+  ReviveRequest,      // kept processes run again
+  ForgetRequest,      // kept processes are not needed any more
+  CriuRequest,        // whether processes can be kept here
+  Criu,
 };
 
 struct LauncherFailure {
@@ -240,9 +245,10 @@ struct Status {
   std::vector<LiveSlot> slots;
   std::vector<std::string> sandboxes;
   std::vector<std::string> states;
+  std::vector<std::string> images;
   std::vector<std::string> degraded;
   std::string cgroup_mode;
-  void visit(auto& v) { v(slots, sandboxes, states, degraded, cgroup_mode); }
+  void visit(auto& v) { v(slots, sandboxes, states, images, degraded, cgroup_mode); }
 };
 
 struct Ended {
@@ -304,6 +310,45 @@ struct CollectRequest {
   static constexpr LauncherType kType = LauncherType::CollectRequest;
   std::vector<std::string> keep;
   void visit(auto& v) { v(keep); }
+};
+
+// Answered with Kept, whose bytes are the image's.
+struct CheckpointRequest {
+  static constexpr LauncherType kType = LauncherType::CheckpointRequest;
+  std::string slot;
+  std::string sandbox;
+  std::string image;
+  std::string state;     // its files at that moment; empty: not kept
+  bool end = false;      // its processes do not go on
+  bool durable = false;  // it must survive a crash of the host
+  void visit(auto& v) { v(slot, sandbox, image, state, end, durable); }
+};
+
+// Answered with Built. The sandbox has its files already.
+struct ReviveRequest {
+  static constexpr LauncherType kType = LauncherType::ReviveRequest;
+  std::string image;
+  BuildRequest sandbox;
+  void visit(auto& v) { v(image, sandbox); }
+};
+
+struct ForgetRequest {
+  static constexpr LauncherType kType = LauncherType::ForgetRequest;
+  std::string image;
+  void visit(auto& v) { v(image); }
+};
+
+struct CriuRequest {
+  static constexpr LauncherType kType = LauncherType::CriuRequest;
+  void visit(auto&) {}
+};
+
+struct Criu {
+  static constexpr LauncherType kType = LauncherType::Criu;
+  bool available = false;
+  std::string version;
+  std::string reason;  // where it is not
+  void visit(auto& v) { v(available, version, reason); }
 };
 
 struct ShutdownRequest {

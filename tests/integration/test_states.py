@@ -202,7 +202,7 @@ class States(StateCase):
             ("/snapshots", {"keepSeconds": 0}, 400, "keepSeconds"),
             ("/snapshots", {"what": 1}, 400, "what"),
             ("/fork", {"count": 0}, 400, "count"),
-            ("/fork", {"memory": True}, 501, "memory"),
+            ("/fork", {"memory": "yes"}, 400, "memory"),
             ("/restore", {}, 400, "snapshotId"),
         ]  # fmt: skip
         for path, body, status, field in cases:

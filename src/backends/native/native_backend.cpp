@@ -19,7 +19,7 @@ static wire::Configure configuration(const CreateInput& input) {
 
 static constexpr const char* kLayers = "layers";
 
-static std::string joined(const std::vector<std::string>& names) {
+std::string joined(const std::vector<std::string>& names) {
   std::string all;
   for (const std::string& name : names) all += (all.empty() ? "" : ",") + name;
   return all;
@@ -53,6 +53,7 @@ Task<Result<void>> NativeBackend::start() {
   for (const wire::LiveSlot& slot : status->slots) found_slots_.insert(slot.slot);
   found_sandboxes_ = std::move(status->sandboxes);
   found_states_ = std::move(status->states);
+  found_images_ = std::move(status->images);
   degraded_ = std::move(status->degraded);
   co_return Result<void>();
 }
@@ -128,26 +129,36 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput
                                            BuildTimings{});
 }
 
-Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
+Result<wire::BuildRequest> NativeBackend::build_request(const CreateInput& input) {
   wire::BuildRequest request;
-  ATOLL_CO_ASSIGN(request.layers, layers_for(input));
-  std::string layers = joined(request.layers);
+  ATOLL_ASSIGN(request.layers, layers_for(input));
   request.sandbox = input.session_key;
   request.limits = input.limits;
   request.ephemeral = input.ephemeral;
   request.existing = input.existing;
+  return request;
+}
+
+NativeBackend::HandlePtr NativeBackend::handle_of(const wire::Built& built,
+                                                  const CreateInput& input, std::string layers) {
+  auto session =
+      std::make_unique<NativeSession>(executor_, input.session_key, socket_of(built.slot), nullptr);
+  session->configure_on_connect(configuration(input));
+  BuildTimings timings{.total_us = built.total_us,
+                       .overlay_us = built.overlay_us,
+                       .attach_us = built.attach_us,
+                       .slot_was_ready = built.slot_was_ready};
+  return std::make_shared<NativeHandle>(*this, Place{built.slot, std::move(layers)},
+                                        std::move(session), timings);
+}
+
+Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {
+  ATOLL_CO_ASSIGN(wire::BuildRequest request, build_request(input));
+  std::string layers = joined(request.layers);
   // Not to be given up: nobody else would know of the sandbox that comes of it in the end.
   auto built = co_await launcher_->call<wire::Built>(std::move(request), kNoReplyLimit);
   if (!built) co_return fail(std::move(built).error());
-  auto session = std::make_unique<NativeSession>(executor_, input.session_key,
-                                                 socket_of(built->slot), nullptr);
-  session->configure_on_connect(configuration(input));
-  BuildTimings timings{.total_us = built->total_us,
-                       .overlay_us = built->overlay_us,
-                       .attach_us = built->attach_us,
-                       .slot_was_ready = built->slot_was_ready};
-  co_return std::make_shared<NativeHandle>(*this, Place{built->slot, layers}, std::move(session),
-                                           timings);
+  co_return handle_of(*built, input, std::move(layers));
 }
 
 Task<Result<void>> NativeBackend::discard(std::string session_key) {
@@ -172,6 +183,10 @@ Task<Result<void>> NativeBackend::reclaim(Known known) {
   for (const std::string& state : std::exchange(found_states_, {})) {
     if (known.state(state) || layers.contains(state)) continue;
     ATOLL_CO_TRY(co_await drop_state(state));
+  }
+  for (const std::string& image : std::exchange(found_images_, {})) {
+    if (known.memory && known.memory(image)) continue;
+    ATOLL_CO_TRY(co_await forget_memory(image));
   }
   co_return Result<void>();
 }

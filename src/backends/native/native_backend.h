@@ -54,6 +54,12 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> drop_state(std::string state) override;
   Task<Result<Difference>> diff_states(DiffInput input) override;
   Task<Result<StorageInfo>> storage(uint64_t grow_to) override;
+  Task<Result<CopyTimings>> keep_memory(MemoryInput input) override;
+  Task<Result<std::shared_ptr<SandboxHandle>>> revive(CreateInput input,
+                                                      std::string image) override;
+  bool has_memory(const std::string& image) const override;
+  Task<Result<void>> forget_memory(std::string image) override;
+  Task<Result<MemorySupport>> memory_support() override;
   std::vector<std::string> degraded() const override { return degraded_; }
   // Blank slots to keep ready.
   Task<Result<void>> reserve(uint32_t slots);
@@ -63,6 +69,8 @@ class NativeBackend : public SandboxBackend {
   using HandlePtr = std::shared_ptr<class NativeHandle>;
 
   Task<Result<HandlePtr>> build(CreateInput input);
+  Result<wire::BuildRequest> build_request(const CreateInput& input);
+  HandlePtr handle_of(const wire::Built& built, const CreateInput& input, std::string layers);
   Task<Result<HandlePtr>> reattach(const CreateInput& input, const std::string& slot);
   Task<Result<PrewarmResult>> capture_template(PrewarmInput input);
   Task<Result<PrewarmResult>> add_layer(image::Template made, wire::PublishRequest publish);
@@ -84,6 +92,7 @@ class NativeBackend : public SandboxBackend {
   std::set<std::string> found_slots_;      // alive at start and not claimed yet
   std::vector<std::string> found_sandboxes_;
   std::vector<std::string> found_states_;
+  std::vector<std::string> found_images_;
   std::vector<std::string> degraded_;
   std::function<void(EndedSandbox)> ended_;
 };
@@ -96,6 +105,7 @@ struct Place {
 
 // The layers of a sandbox that has this SessionState::metadata, topmost first.
 std::vector<std::string> layers_in(const std::map<std::string, std::string>& metadata);
+std::string joined(const std::vector<std::string>& names);
 
 class NativeHandle : public SandboxHandle {
  public:
