@@ -24,6 +24,7 @@ constexpr const char* kPath = "PATH=/criu-bin:/usr/sbin:/usr/bin:/sbin:/bin";
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);  // when it finds us gone it has things to put in order
   int null = open("/dev/null", O_RDWR);
   for (int fd : {0, 1, 2}) dup2(null, fd);
   fcntl(socket, F_SETFD, 0);
