@@ -24,6 +24,7 @@ constexpr const char* kPath = "PATH=/criu-bin:/usr/sbin:/usr/bin:/sbin:/bin";
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+  signal(SIGPIPE, SIG_IGN);  // when it finds us gone it has things to put in order
   int null = open("/dev/null", O_RDWR);
   for (int fd : {0, 1, 2}) dup2(null, fd);
   fcntl(socket, F_SETFD, 0);
@@ -61,14 +62,16 @@ Result<Response> run(const Program& program, const Request& request, const std::
   pid_t pid = fork();
   if (pid < 0) return fail_errno("fork", "criu");
   if (pid == 0) {
-    os::die_with_parent(parent);
+    // What it restores is worth nothing without us. But processes that it is dumping may be running
+    // its code: it must let go of them in order, and does so when it finds us gone.
+    if (request.verb == Verb::Restore) os::die_with_parent(parent);
     exec_criu(program, pair.theirs.get(), keep);
   }
   pair.theirs.reset();
   auto response = converse(pair.ours.get(), request, on_step);
   pair.ours.reset();
-  // One that was told of a failure gives up by itself; one that says nothing more is ended.
-  if (!response) kill(pid, SIGKILL);
+  // One that was told of a failure, or hears nothing more, gives up by itself.
+  if (!response && request.verb == Verb::Restore) kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
   return response;
 }

@@ -461,7 +461,7 @@ class DeathCase(MemoryCase):
     def die_during(self, box, victim, path, body, after):
         sent = threading.Thread(target=lambda: attempt(box, path, body))
         sent.start()
-        wait_until(after, 20, "it is under way")
+        wait_until(lambda: after() or not sent.is_alive(), 20, "it is under way, or over")
         self.server.kill(victim)
         wait_until(lambda: healthy(), 30, "it is back")
         sent.join(60)
