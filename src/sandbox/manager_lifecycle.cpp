@@ -175,6 +175,13 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
       co_return ready;
     }
     sandbox->handle = std::move(handle);
+    sandbox->trusted_ca.clear();
+    auto applied = co_await apply_network(*sandbox, Missing::Accept);
+    if (!applied) {
+      auto unwanted = std::exchange(sandbox->handle, nullptr);
+      (void)co_await unwanted->dispose();
+      co_return applied;
+    }
     sandbox->source = Source::Cold;
     record.started_at_ms = wall_clock_ms();
     record.ended_at_ms = 0;

@@ -39,6 +39,7 @@ enum class LauncherType : uint16_t {
   ImportProgress,
   Imported,
   CollectRequest,  // layers that nobody needs go
+  GateRequest,     // a sandbox gets a way out, whose sockets go to egress
 };
 
 struct LauncherFailure {
@@ -272,6 +273,12 @@ struct CollectRequest {
   static constexpr LauncherType kType = LauncherType::CollectRequest;
   std::vector<std::string> keep;
   void visit(auto& v) { v(keep); }
+};
+
+struct GateRequest {
+  static constexpr LauncherType kType = LauncherType::GateRequest;
+  std::string slot;
+  void visit(auto& v) { v(slot); }
 };
 
 struct ShutdownRequest {

@@ -20,12 +20,12 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
     "stop", "start", "pause", "unpause", "resume", "snapshot", "restore", "fork", "diff", "history", "undo", "update", "usage", "rm", "events", "token", "template", "system",
-    "doctor", "serve", "key", "secret", "whoami", "config", "backup", "audit", "version", "completion",
+    "doctor", "serve", "key", "secret", "net", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip
 NESTED = [
     "files ls", "files stat", "files mkdir", "files mv", "files rm", "template ls", "template import", "config show",
     "config check", "backup create", "backup restore", "key create", "key ls", "key rm", "secret set", "secret ls",
-    "secret rm", "audit verify", "audit tail", "snapshot create", "snapshot ls", "snapshot rm",
+    "secret rm", "net get", "net set", "net log", "net explain", "audit verify", "audit tail", "snapshot create", "snapshot ls", "snapshot rm",
 ]  # fmt: skip
 
 
