@@ -1,5 +1,5 @@
-// What a client may send first. The name that is found must be in the bytes, and more bytes must not
-// change a verdict once it is given.
+// What a client may send first. The name that is found must be in the bytes, and more bytes must
+// not change a verdict once it is given.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

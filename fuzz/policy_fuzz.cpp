@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string once = egress::write_policy(*policy);
   auto again = egress::parse_policy(once);
   if (!again || egress::write_policy(*again) != once) abort();
-  for (std::string_view url : {"https://a.test/x?y=z", "http://b.a.test/", "tcp://a.test:5432",
-                               "https://10.0.0.1/"}) {
+  for (std::string_view url :
+       {"https://a.test/x?y=z", "http://b.a.test/", "tcp://a.test:5432", "https://10.0.0.1/"}) {
     auto explained = egress::explain(*policy, url, "GET");
     if (!explained) abort();
     if (explained->allowed && policy->mode == NetworkPolicy::Mode::DenyAll) abort();

@@ -119,10 +119,11 @@ Task<void> Connection::run() {
   auto self = shared_from_this();
   auto served = co_await serve();
   upstream_ = nullptr;
-  if (refused_) co_return;
+  // A refusal has its own entry; this one is for what went on before it.
+  if (refused_ && entry_.received == 0) co_return;
   if (basis_.port == 53 && basis_.name.empty()) co_return;
   bool denied = !served && served.error().code() == ErrorCode::PermissionDenied;
-  entry_.allowed = denied ? 0 : 1;
+  entry_.allowed = denied || domain_.empty() ? 0 : 1;
   if (!served && entry_.reason.empty()) entry_.reason = served.error().message();
   if (denied) end_at_once();
   bool https = basis_.intercepted;
