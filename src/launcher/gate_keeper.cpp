@@ -12,10 +12,12 @@
 
 namespace atl::launcher {
 
+GateKeeper::GateKeeper(UniqueFd egress)
+    : egress_(std::move(egress)), home_(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC)) {}
+
 Result<UniqueFd> GateKeeper::open(const std::string& slot, int pidfd) {
   if (!egress_.valid()) return fail(ErrorCode::Unavailable, "there is no egress process");
-  static const UniqueFd home(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-  ATOLL_ASSIGN(os::Gate gate, os::open_gate(pidfd, home.get()));
+  ATOLL_ASSIGN(os::Gate gate, os::open_gate(pidfd, home_.get()));
   std::string message;
   wire::append_frame(message, 0, wire::GateOpened{.slot = slot});
   std::vector<int> sockets;

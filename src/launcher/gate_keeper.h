@@ -10,7 +10,7 @@ namespace atl::launcher {
 
 class GateKeeper {
  public:
-  explicit GateKeeper(UniqueFd egress) : egress_(std::move(egress)) {}
+  explicit GateKeeper(UniqueFd egress);
 
   // What comes back keeps the gate open: closed, nothing goes in or out.
   Result<UniqueFd> open(const std::string& slot, int pidfd);
@@ -19,6 +19,7 @@ class GateKeeper {
 
  private:
   UniqueFd egress_;
+  UniqueFd home_;  // our own network namespace
 };
 
 }  // namespace atl::launcher

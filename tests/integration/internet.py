@@ -23,7 +23,7 @@ HOSTS = {
     "allowed.test": [WEB, WEB6], "api.allowed.test": [WEB], "www.wild.test": [WEB], "echo.test": [WEB],
     "other.test": [OTHER], "evil.test": [EVIL], "db.test": [WEB], "h2.test": [WEB], "index.test": [WEB],
     "inside.test": [PRIVATE], "mixed.test": [WEB, PRIVATE], "metadata.google.internal": [METADATA],
-    "badcert.test": [WEB], "expired.test": [WEB],
+    "badcert.test": [WEB], "rebind.test": [WEB], "expired.test": [WEB],
 }  # fmt: skip
 ALIASES = {"alias.test": "inside.test", "cdn.test": "other.test"}
 

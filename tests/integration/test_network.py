@@ -18,6 +18,7 @@ class Policies(NetCase):
         self.assertEqual(http("GET", box.path("/network")).json["policy"], "deny-all")
 
     def test_domains_by_name_and_nothing_else(self):
+        asked = self.internet.asked("other.test")
         box = self.box({"allow": ["allowed.test", "*.wild.test"]})
         self.assertIn("hello from allowed.test", self.assert_reaches(box, "http://allowed.test/"))
         self.assert_reaches(box, "https://allowed.test/")
@@ -31,7 +32,7 @@ class Policies(NetCase):
         self.assertIn("other.test", json.loads(body)["error"]["message"])
         entry = self.denial(box, protocol="tls", host="other.test", port=443)
         self.assertIn("no rule allows other.test", entry["reason"])
-        self.assertEqual(self.internet.asked("other.test"), 0)
+        self.assertEqual(self.internet.asked("other.test"), asked)
 
     def test_allow_all_is_every_public_address(self):
         box = self.box("allow-all")
@@ -77,7 +78,7 @@ class Policies(NetCase):
             ({"network": "deny-all", "egressPolicy": {"mode": "open"}}, "egressPolicy"),
             ({"egressPolicy": {"mode": "wide"}}, "egressPolicy.mode"),
         ):
-            self.assert_error(http("POST", "/v1/sandboxes", body), 400, "INVALID_ARGUMENT", field)
+            self.assert_error(http("POST", "/v1/sandboxes", body), 400, "VALIDATION_ERROR", field)
         box = self.box({"allow": ["allowed.test"]})
         self.assertEqual(http("PUT", box.path("/network"), {"policy": {"allow": "x"}}).status, 400)
         self.assert_reaches(box, "http://allowed.test/")
@@ -142,8 +143,8 @@ class Changes(NetCase):
     def test_limits_of_rate_and_number(self):
         box = self.box({"allow": {"allowed.test": {"limits": {"bytesPerSecond": 200_000}}}, "limits": {"connections": 4}})
         began = time.monotonic()
-        self.assert_reaches(box, "https://allowed.test/big/600000", "-o", "/dev/null")
-        self.assertGreater(time.monotonic() - began, 1.5)
+        self.assert_reaches(box, "https://allowed.test/big/1000000", "-o", "/dev/null")
+        self.assertGreater(time.monotonic() - began, 2)
         code = (
             "import socket,sys\nall=[]\n"
             "for i in range(8):\n  s=socket.create_connection(('allowed.test',80),5);s.settimeout(1);all.append(s)\n"

@@ -39,17 +39,17 @@ class Addresses(NetCase):
         self.assertIn("link-local", entry["reason"])
 
     def test_g04_rebinding(self):
-        box = self.box({"allow": ["allowed.test"]})
+        box = self.box({"allow": ["rebind.test"]})
         self.addCleanup(self.internet.set_zone, HOSTS)
-        self.assert_reaches(box, "http://allowed.test/")
-        self.internet.set_zone({**HOSTS, "allowed.test": [PRIVATE]}, ttl=0)
+        self.assert_reaches(box, "http://rebind.test/")
+        self.internet.set_zone({**HOSTS, "rebind.test": [PRIVATE]}, ttl=0)
         code = (
             "import urllib.request\nn=0\nfor i in range(100):\n"
-            "  try: n+=b'10.99' in urllib.request.urlopen('http://allowed.test/',timeout=4).read()\n  except OSError: pass\nprint(n)"
+            "  try: n+=b'10.99' in urllib.request.urlopen('http://rebind.test/',timeout=4).read()\n  except OSError: pass\nprint(n)"
         )
         before = len(self.internet.seen())
         self.assertEqual(self.python(box, code, timeout=120)["stdout"].strip(), "0")
-        self.internet.set_zone({**HOSTS, "allowed.test": [PRIVATE]}, ttl=0)
+        self.internet.set_zone({**HOSTS, "rebind.test": [PRIVATE]}, ttl=0)
         self.assertGreaterEqual(len(self.internet.seen()), before)
 
     def test_g05_g06_mixed_answers_and_aliases(self):
