@@ -110,7 +110,8 @@ class Web(http.server.BaseHTTPRequestHandler):
         if file.is_dir():
             file = file / "index.html"
         if path != "/" and file.is_file():
-            return self.reply(file.read_bytes())
+            kind = "text/html" if file.suffix == ".html" else "application/octet-stream"
+            return self.reply(file.read_bytes(), Content_Type=kind)
         return self.reply(f"hello from {self.headers.get('Host')}\n".encode())
 
     do_GET = do_POST = do_PUT = do_DELETE = do_HEAD = serve
@@ -185,6 +186,15 @@ def start(server):
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
+def wait_for(address, port):
+    for _ in range(200):
+        try:
+            return socket.create_connection((address, port), 1).close()
+        except OSError:
+            threading.Event().wait(0.1)
+    raise SystemExit(f"nobody listens on {address}:{port}")
+
+
 def main():
     socketserver.ThreadingUDPServer.daemon_threads = True
     socketserver.ThreadingTCPServer.allow_reuse_address = True
@@ -204,6 +214,7 @@ def main():
             "cert:f.readFileSync(process.argv[1]+'/good.pem')},(q,s)=>s.end('h2 '+q.httpVersion)).listen(2443,process.argv[2])"
         )
         node = subprocess.Popen(["node", "-e", code, str(HOME), internet.WEB])
+        wait_for(internet.WEB, 2443)
     (HOME / "ready").touch()
     try:
         threading.Event().wait()

@@ -41,7 +41,7 @@ class Secrets(NetCase):
         )
         self.assertEqual(self.python(box, code, VALUE[:9], VALUE[9:])["stdout"].strip(), "[]")
         self.assertNotEqual(self.python(box, code, "atoll-", "secret-API_KEY")["stdout"].strip(), "[]")
-        for path in ("", "/network", "/network/log", "/events"):
+        for path in ("", "/network", "/network/log", "/egress/denials"):
             self.assertNotIn(VALUE, http("GET", box.path(path)).body.decode())
         self.assertNotIn(VALUE, self.server.log.read_text())
         self.assertNotIn(VALUE.encode(), (self.server.data / "state" / "atoll.db").read_bytes())
