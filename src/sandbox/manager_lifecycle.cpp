@@ -191,6 +191,8 @@ Task<Result<void>> Manager::resume(SandboxPtr sandbox) {
   record.cause = EndCause::None;
   record.reason.clear();
   record.backend_state = sandbox->handle->capture_state().metadata;
+  // What was changed meanwhile could not be told to anything inside.
+  if (paused) (void)co_await apply_network(*sandbox, Missing::Accept);
   sandbox->touch();
   auto saved = co_await save_or_restore(*sandbox, std::move(before), "sandbox.resumed");
   if (!saved && paused) (void)co_await sandbox->handle->set_frozen(true);

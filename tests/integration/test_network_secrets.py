@@ -118,6 +118,14 @@ class Secrets(NetCase):
         self.assertIn("403", self.echo(boxes[0]).splitlines()[0])
         self.assert_error(http("POST", "/v1/sandboxes", {"network": POLICY}), 400, "VALIDATION_ERROR", "network")
 
+    def test_rules_that_come_while_it_is_paused(self):
+        box = self.box({"allow": ["api.allowed.test"]})
+        http("POST", box.path("/pause"))
+        self.set_network(box, POLICY)
+        http("POST", box.path("/resume"))
+        self.echo(box)
+        self.assertEqual(self.sent(), f"Bearer {VALUE}")
+
     def test_rules_can_come_and_go(self):
         box = self.box({"allow": ["api.allowed.test"]})
         before = len(self.internet.seen("/echo"))
