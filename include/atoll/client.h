@@ -181,6 +181,13 @@ class Client {
                           bool with_texts = false);
   Result<std::vector<Sandbox>> fork(std::string_view sandbox,
                                     const ForkRequest& request = ForkRequest());
+  // What it may reach. Values in the answer are hidden; a change holds when the call returns.
+  Result<std::string> network_json(std::string_view sandbox);
+  Result<void> set_network(std::string_view sandbox, const NetworkPolicy& policy);
+  Result<std::vector<NetworkEntry>> network_log(
+      std::string_view sandbox, const NetworkLogRequest& request = NetworkLogRequest());
+  Result<NetworkExplanation> explain_network(std::string_view sandbox, std::string_view url,
+                                             std::string_view method = "GET");
   // Zero waits for ever; else fails with Timeout. InvalidState where it has failed.
   Result<Sandbox> wait_for(std::string_view sandbox, std::string_view status,
                            std::chrono::milliseconds timeout = std::chrono::milliseconds(0));

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "atoll/network_log.h"
+#include "atoll/network_policy.h"
 #include "atoll/types.h"
 
 namespace atl {
@@ -90,7 +92,8 @@ struct CreateRequest {
   std::vector<std::string> secrets = {};  // names; they become variables of its commands
   GitSource git = {};
   std::map<std::string, std::string> metadata = {};
-  std::string idempotency_key = {};  // the same key gives the same sandbox
+  std::optional<NetworkPolicy> network = {};  // none: it reaches nothing
+  std::string idempotency_key = {};           // the same key gives the same sandbox
 };
 
 struct ListRequest {
@@ -273,6 +276,19 @@ struct SecretInfo {
   std::string name;
   std::string created_at;
   std::string updated_at;
+  std::string json;  // as the server sent it
+};
+
+struct NetworkLogRequest {
+  uint64_t after = 0;            // only entries with a higher number
+  std::chrono::seconds wait{0};  // for the first of them
+};
+
+struct NetworkExplanation {
+  bool allowed = false;
+  std::string rule;
+  std::string reason;
+  std::string treatment;
   std::string json;  // as the server sent it
 };
 

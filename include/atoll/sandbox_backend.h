@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "atoll/network_log.h"
 #include "atoll/sandbox_session.h"
 
 namespace atl {
@@ -133,6 +134,18 @@ struct BuildTimings {
   bool slot_was_ready = false;
 };
 
+// What a running sandbox may reach from now on.
+struct NetworkRules {
+  std::string policy;                          // as JSON
+  bool deny_all = false;                       // which is what a sandbox begins with
+  std::map<std::string, std::string> secrets;  // values of the names in it
+  std::string ca_seed;                         // 32 bytes, the same for the same sandbox
+};
+struct NetworkHolds {
+  std::string certificate;  // PEM, whom the sandbox has to trust; empty: nobody
+  bool first = false;       // it had no way out before
+};
+
 class SandboxHandle {
  public:
   virtual ~SandboxHandle() = default;
@@ -146,6 +159,11 @@ class SandboxHandle {
   virtual Task<Result<void>> configure(CreateInput input) = 0;
   virtual Task<Result<void>> set_limits(Limits limits) = 0;
   virtual Task<Result<void>> set_frozen(bool frozen) = 0;
+  // Holds from the moment that this returns; connections that are not allowed any more are closed.
+  virtual Task<Result<NetworkHolds>> set_network(NetworkRules rules) {
+    if (rules.deny_all) co_return NetworkHolds{};
+    co_return fail(ErrorCode::NotSupported, "this backend's sandboxes have no network");
+  }
   virtual Task<Result<Usage>> usage() = 0;
   // Ends its processes and keeps its files: creating it again under its key resumes it.
   virtual Task<Result<void>> dispose() = 0;
@@ -248,6 +266,8 @@ class SandboxBackend {
   virtual Task<Result<void>> discard(std::string session_key) = 0;
   // Called when a sandbox ends that nobody asked to end.
   virtual void on_ended(std::function<void(EndedSandbox)> callback) = 0;
+  // Called with what a sandbox has tried to reach.
+  virtual void on_traffic(std::function<void(std::string, std::vector<NetworkEntry>)>) {}
   // Everything found at start that `known` does not claim is destroyed.
   virtual Task<Result<void>> reclaim(Known known) = 0;
 

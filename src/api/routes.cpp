@@ -12,6 +12,7 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   add_sandbox_routes(control);
   add_state_routes(control);
   add_checkpoint_routes(control);
+  add_network_routes(control);
   add_key_routes(control);
   add_secret_routes(control);
   add_token_routes(control);

@@ -61,6 +61,7 @@ void add_archive_routes(ControlRoutes& routes);
 void add_sandbox_routes(ControlRoutes& routes);
 void add_state_routes(ControlRoutes& routes);
 void add_checkpoint_routes(ControlRoutes& routes);
+void add_network_routes(ControlRoutes& routes);
 void add_key_routes(ControlRoutes& routes);
 void add_secret_routes(ControlRoutes& routes);
 void add_token_routes(ControlRoutes& routes);

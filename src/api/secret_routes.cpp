@@ -36,11 +36,13 @@ Task<Result<Body>> read_body(http::Request& request) {
   co_return body;
 }
 
+// A changed secret holds for every running sandbox before anybody is told that it was changed.
 Task<Result<void>> put(Context& context, std::string name, std::string value, Mode mode,
                        http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(SecretInfo info, co_await context.service.secrets.put(
                                        tenant_of(context), std::move(name), std::move(value), mode,
                                        sandbox::wall_clock_ms()));
+  co_await context.manager.secret_changed(info.tenant, info.name);
   co_return co_await writer.send_json(json::serialize(secret_json(info)),
                                       mode == Mode::Create ? 201 : 200);
 }
@@ -89,6 +91,7 @@ Task<Result<void>> get(Context& context, http::Request& request, http::ResponseW
 
 Task<Result<void>> remove(Context& context, http::Request& request, http::ResponseWriter& writer) {
   ATOLL_CO_TRY(co_await context.service.secrets.remove(tenant_of(context), request.param("name")));
+  co_await context.manager.secret_changed(tenant_of(context), request.param("name"));
   co_return co_await writer.send_json(std::string(kSuccess));
 }
 

@@ -86,6 +86,12 @@ json::object connection_json(const Context& context, const sandbox::Record& reco
 
 }  // namespace
 
+// In a word; the whole is at /network.
+static std::string_view network_summary(const NetworkPolicy& policy) {
+  if (policy.mode == NetworkPolicy::Mode::DenyAll) return "deny-all";
+  return policy.mode == NetworkPolicy::Mode::AllowAll ? "allow-all" : "rules";
+}
+
 json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbox) {
   const sandbox::Record& record = sandbox.record;
   const sandbox::Spec& spec = record.spec;
@@ -113,6 +119,7 @@ json::object sandbox_json(const Context& context, const sandbox::Sandbox& sandbo
       {"deleteAfterStoppedSeconds", spec.delete_after_stopped_s},
       {"autoResume", spec.auto_resume},
       {"secrets", json::array(spec.secrets.begin(), spec.secrets.end())},
+      {"network", network_summary(spec.network)},
       {"createdAt", iso_time(record.created_at_ms)},
       {"startedAt", iso_time(record.started_at_ms)},
       {"lastActivityAt", iso_time(sandbox.last_activity_ms)},

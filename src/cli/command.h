@@ -112,6 +112,7 @@ Command rm_command();
 Command events_command();
 Command token_command();
 Command key_command();
+Command net_command();
 Command secret_command();
 Command whoami_command();
 Command audit_command();

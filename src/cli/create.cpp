@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "cli/exec_options.h"
+#include "cli/network_options.h"
 #include "cli/report.h"
 #include "cli/sandbox_options.h"
 #include "cli/units.h"
@@ -105,6 +106,7 @@ static std::vector<Option> content_flags(CreateRequest& request) {
 Command create_command() {
   struct State {
     CreateRequest request;
+    NetworkFlags network;
     bool no_pool = false;
     bool no_auto_resume = false;
   };
@@ -117,7 +119,8 @@ Command create_command() {
       "atoll create --name web --cpu 1 --memory 512m --disk 2g --env A=1 --timeout 1h",
       "id=$(atoll create --template base)",
       "atoll create --profile strict --user nobody --idle-timeout 10m --delete-after 7d",
-      "atoll create --git https://github.com/you/app --git-depth 1 --secret NPM_TOKEN"};
+      "atoll create --git https://github.com/you/app --git-depth 1 --secret NPM_TOKEN",
+      "atoll create --allow '*.pypi.org' --inject 'api.openai.com: Authorization: Bearer ${KEY}'"};
   command.options = {{"--name", "NAME", "to call it by (default: only an id)", &request.name},
                      template_flag(request.template_name),
                      {"--from-snapshot", "SNAPSHOT", "start from this state of another sandbox",
@@ -132,6 +135,7 @@ Command create_command() {
                              &state->no_auto_resume});
   command.options.push_back(delete_after_flag(request.delete_after_stopped));
   for (Option& option : content_flags(request)) command.options.push_back(std::move(option));
+  for (Option& option : network_flags(state->network)) command.options.push_back(std::move(option));
   command.options.push_back(profile_flag(request.profile));
   command.options.push_back({"-u,--user", "USER",
                              "who its commands run as (default: root, of the sandbox only)",
@@ -153,6 +157,9 @@ Command create_command() {
     if (git.url.empty() && (!git.ref.empty() || git.depth != 0)) {
       return report_usage("--git-ref and --git-depth need --git URL");
     }
+    auto network = state->network.policy();
+    if (!network) return report(network.error());
+    state->request.network = std::move(*network);
     state->request.allow_pool = !state->no_pool;
     state->request.auto_resume = !state->no_auto_resume;
     return with_client(globals, [&](Client& client) {

@@ -6,6 +6,7 @@
 
 #include "client/client_impl.h"
 #include "client/decode.h"
+#include "egress/policy_json.h"
 #include "http/status.h"
 #include "http/target.h"
 
@@ -90,6 +91,7 @@ std::string to_body(const CreateRequest& request) {
   if (request.ephemeral) body["ephemeral"] = true;
   if (request.history) body["history"] = true;
   if (!request.allow_pool) body["pool"] = false;
+  if (request.network) body["network"] = egress::to_json(*request.network, egress::Values::Whole);
   return json::serialize(body);
 }
 

@@ -73,6 +73,14 @@ constexpr auto kSettings = std::to_array<Setting>({
      ATOLL_AT(metrics_public)},
     {"events.keep_hours", Kind::Count, "24", "how long events can be read again",
      ATOLL_AT(events_keep_hours)},
+    {"dns_upstream", Kind::Text, "",
+     "name server for sandboxes, ADDRESS:PORT; empty: those of the host", ATOLL_AT(dns_upstream)},
+    {"egress_allow_private", Kind::Text, "",
+     "private subnets that sandboxes' policies may allow, with commas between; empty: none",
+     ATOLL_AT(egress_allow_private)},
+    {"egress_ca", Kind::File, "",
+     "certificate authorities (PEM) of servers that secrets are sent to; empty: the system's",
+     ATOLL_AT(egress_ca)},
 });
 
 #undef ATOLL_AT
@@ -92,6 +100,7 @@ std::string joined(std::span<const std::string_view> texts, std::string_view bet
 std::string_view kind_text(const Setting& setting) {
   switch (setting.kind) {
     case Kind::Name:
+    case Kind::Text:
     case Kind::Path:
     case Kind::File:
     case Kind::Endpoint:
@@ -137,6 +146,8 @@ std::string value_name(const Setting& setting) {
   switch (setting.kind) {
     case Kind::Name:
       return "NAME";
+    case Kind::Text:
+      return "TEXT";
     case Kind::Choice:
       return joined(setting.choices, "|");
     case Kind::Path:

@@ -15,6 +15,7 @@ namespace atl::config {
 
 enum class Kind : uint8_t {
   Name,      // letters, digits, '.', '_' and '-'
+  Text,      // anything
   Choice,    // one of `choices`
   Path,      // absolute, where it does not come from a flag
   File,      // a path, or empty

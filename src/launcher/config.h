@@ -13,6 +13,7 @@ namespace atl::launcher {
 
 struct LauncherConfig {
   UniqueFd server;          // SOCK_SEQPACKET to the server
+  UniqueFd egress;          // the same to egress, which gets the sockets of gates
   std::string data_dir;     // layers, the pool
   std::string run_dir;      // agent sockets
   std::string cgroup_name;  // of our subtree in every hierarchy

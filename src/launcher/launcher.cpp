@@ -73,6 +73,7 @@ Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, storage::State
       cgroups_(std::move(cgroups)),
       pool_(std::move(pool)),
       trash_(std::move(trash)),
+      gates_(std::move(config_.egress)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       message_(kMaxMessage, 0),
       next_block_(os::kFirstIdBlock),
@@ -187,6 +188,8 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_forget(header.id, payload);
       case wire::LauncherType::CriuRequest:
         return on_criu(header.id);
+      case wire::LauncherType::GateRequest:
+        return on_gate(header.id, payload);
       case wire::LauncherType::StatusRequest:
         return on_status(header.id);
       case wire::LauncherType::ShutdownRequest:
@@ -418,6 +421,7 @@ void Launcher::slot_ended(const std::string& id) {
   if (auto usage = cgroups_.usage(id)) oom = usage->oom_kills > 0;
   blocks_in_use_.erase(slot.id_base / os::kIdBlockSize);
   clean_up(id);
+  if (slot.gate.valid()) gates_.close(id);
   if (slot.stop_request) send(*slot.stop_request, wire::LauncherDone{});
   if (slot.state == Slot::State::Live && !slot.leaving) {
     send(0, wire::Ended{.slot = id, .status = ours ? info.si_status : -1, .oom = oom});

@@ -14,6 +14,7 @@
 #include "launcher/builder.h"
 #include "launcher/chore.h"
 #include "launcher/config.h"
+#include "launcher/gate_keeper.h"
 #include "launcher/importer.h"
 #include "launcher/slot.h"
 #include "launcher/trash.h"
@@ -60,6 +61,7 @@ class Launcher {
   void import_advanced(int fd);
   Result<void> on_collect(uint32_t id, std::string_view payload);
   Result<void> on_export(uint32_t id, std::string_view payload);
+  Result<void> on_gate(uint32_t id, std::string_view payload);
   void on_shutdown(uint32_t id);
 
   // States.
@@ -130,6 +132,7 @@ class Launcher {
   os::CgroupTree cgroups_;
   storage::StatePool pool_;
   Trash trash_;
+  GateKeeper gates_;
   UniqueFd epoll_;
   UniqueFd layers_dir_;
   UniqueFd sockets_dir_;

@@ -119,6 +119,16 @@ void Launcher::import_advanced(int fd) {
   importers_.erase(it);
 }
 
+Result<void> Launcher::on_gate(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::GateRequest>(payload));
+  ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
+  if (!slot->gate.valid()) {
+    ATOLL_ASSIGN(slot->gate, gates_.open(slot->id, slot->pidfd.get()));
+  }
+  send(id, wire::LauncherDone{});
+  return {};
+}
+
 Result<void> Launcher::on_status(uint32_t id) {
   wire::Status status;
   for (const auto& [name, slot] : slots_) {

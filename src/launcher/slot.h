@@ -20,6 +20,7 @@ struct Slot {
   UniqueFd mount_mapping;  // both closed once the root filesystem is attached
   UniqueFd files;
   State state = State::Blank;
+  UniqueFd gate;         // the link that steers its connections to egress; none: it has no way out
   bool frozen = false;   // somebody asked for it
   bool leaving = false;  // its processes are being kept and ended
   // Whom to tell once it has ended.

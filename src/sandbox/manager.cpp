@@ -4,6 +4,7 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "base/log.h"
 #include "base/random_id.h"
 #include "base/scope_exit.h"
 #include "os/file.h"
@@ -24,6 +25,9 @@ Manager::Manager(asio::any_io_executor executor, SandboxBackend& backend, store:
       ledger_(store),
       lifetime_timer_(executor) {
   backend_.on_ended([this](EndedSandbox ended) { sandbox_ended(ended); });
+  backend_.on_traffic([this](std::string id, std::vector<NetworkEntry> entries) {
+    note_traffic(id, std::move(entries));
+  });
 }
 
 Task<Result<void>> Manager::start() {
@@ -72,6 +76,10 @@ Task<Result<void>> Manager::adopt(Record record) {
   }
   sandbox->handle = std::move(*handle);
   sandbox->source = Source::Reattached;
+  if (auto applied = co_await apply_network(*sandbox, Missing::Accept); !applied) {
+    log(LogLevel::Error, "a sandbox found again has no network",
+        {{"sandbox", known.id}, {"error", applied.error().message()}});
+  }
   if (known.status != Status::Provisioning) co_return Result<void>();
   // Its preparation, and the credential that came with the request, went with the old server.
   auto interrupted = std::exchange(sandbox->handle, nullptr);
@@ -130,6 +138,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
     // A variable given for this sandbox alone wins over the tenant's secret of that name.
     input.env.insert(values.begin(), values.end());
   }
+  add_network_env(spec.network, input);
   // And both win over the template's.
   input.env.insert(found.settings.env.begin(), found.settings.env.end());
   return input;
@@ -243,6 +252,7 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   Result<void> configured;
   if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
   if (configured) configured = co_await handle->configure(std::move(*input));
+  if (configured) configured = co_await apply_network(*sandbox, Missing::Refuse);
   co_return co_await acknowledge(sandbox, std::move(configured), saved);
 }
 
@@ -267,6 +277,7 @@ Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> 
   auto saved = save_meanwhile(sandbox);
   Result<void> ready = co_await (*handle)->ready();
   if (ready && origin) ready = co_await renew_identity((*handle)->session());
+  if (ready) ready = co_await apply_network(*sandbox, Missing::Refuse);
   co_return co_await acknowledge(sandbox, std::move(ready), saved);
 }
 

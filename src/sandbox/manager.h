@@ -63,6 +63,16 @@ struct ManagerOptions {
 using SecretSource = std::function<Result<std::map<std::string, std::string>>(
     const std::string& tenant, const Spec& spec)>;
 
+// What sandboxes' policies need of the server.
+struct NetworkSource {
+  // The values of those of a tenant's secrets that exist.
+  std::function<std::map<std::string, std::string>(const std::string& tenant,
+                                                   const std::vector<std::string>& names)>
+      secrets;
+  // 32 bytes that only this server can compute.
+  std::function<std::string(const std::string& label)> seed;
+};
+
 class Manager : public std::enable_shared_from_this<Manager> {
  public:
   Manager(boost::asio::any_io_executor executor, SandboxBackend& backend, store::Store& store,
@@ -70,6 +80,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
 
   // Set before start().
   void set_secret_source(SecretSource source) { secrets_ = std::move(source); }
+  void set_network_source(NetworkSource source) { network_ = std::move(source); }
   // Finds again what an earlier server left, and clears away what nobody was promised.
   Task<Result<void>> start();
   void warm_pool();
@@ -85,6 +96,15 @@ class Manager : public std::enable_shared_from_this<Manager> {
   // Its processes are kept in a file and cost no memory; resume() brings them back.
   Task<Result<void>> pause_to_disk(SandboxPtr sandbox);
   Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
+
+  // Replaces the whole policy. Holds when it returns, and is kept.
+  Task<Result<void>> set_network(SandboxPtr sandbox, NetworkPolicy policy);
+  // Makes the policy of a sandbox hold, wherever its processes run now: after every start, restore
+  // and return of the server. Fails where a secret is missing, unless that may be.
+  enum class Missing { Refuse, Accept };
+  Task<Result<void>> apply_network(Sandbox& sandbox, Missing missing);
+  // A secret has another value, or none, for all sandboxes of the tenant from now on.
+  Task<void> secret_changed(std::string tenant, std::string name);
 
   Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
   Task<Result<void>> remove_snapshot(SnapshotPtr snapshot);
@@ -180,6 +200,11 @@ class Manager : public std::enable_shared_from_this<Manager> {
   SandboxPtr describe(std::shared_ptr<SandboxHandle> handle, Order order, Source source) const;
   Result<CreateInput> input_for(const std::string& id, const Owner& owner, const Spec& spec,
                                 const FoundTemplate& found) const;
+  void add_network_env(const NetworkPolicy& policy, CreateInput& input) const;
+  Task<Result<void>> prepare_inside(Sandbox& sandbox, NetworkHolds holds);
+  Task<Result<void>> write_inside(SandboxSession& session, std::string path, std::string text);
+  Task<Result<void>> trust_inside(SandboxSession& session, const std::string& certificate);
+  void note_traffic(const std::string& id, std::vector<NetworkEntry> entries);
   CreateInput input_to_reattach(const Record& record) const;
   void start_provisioning(const SandboxPtr& sandbox);
   Task<void> provision(SandboxPtr sandbox);
@@ -213,6 +238,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   EventLog events_;
   UsageLedger ledger_;
   SecretSource secrets_;
+  NetworkSource network_;
   boost::asio::steady_timer lifetime_timer_;
   Index index_;
   SnapshotIndex snapshots_;

@@ -195,6 +195,13 @@ Task<Result<void>> Manager::wake(Sandbox& sandbox) {
       co_return ready;
     }
     sandbox.handle = std::move(handle);
+    sandbox.trusted_ca.clear();
+    auto applied = co_await apply_network(sandbox, Missing::Accept);
+    if (!applied) {
+      auto unwanted = std::exchange(sandbox.handle, nullptr);
+      (void)co_await unwanted->dispose();
+      co_return applied;
+    }
     sandbox.source = Source::Cold;
     record.started_at_ms = wall_clock_ms();
     record.ended_at_ms = 0;
@@ -204,6 +211,8 @@ Task<Result<void>> Manager::wake(Sandbox& sandbox) {
   record.cause = EndCause::None;
   record.reason.clear();
   record.backend_state = sandbox.handle->capture_state().metadata;
+  // What was changed meanwhile could not be told to anything inside.
+  if (paused) (void)co_await apply_network(sandbox, Missing::Accept);
   sandbox.touch();
   auto saved = co_await save_or_restore(sandbox, std::move(before), "sandbox.resumed");
   if (!saved && paused) (void)co_await sandbox.handle->set_frozen(true);

@@ -111,6 +111,14 @@ Task<Result<void>> Manager::revive_locked(Sandbox& sandbox, std::string image, s
   std::string paused = std::exchange(record.memory, {});
   record.memory_bytes = 0;
   sandbox.handle = std::move(handle);
+  // A revived sandbox stands in a new network namespace, without a way out until it is given one.
+  sandbox.trusted_ca.clear();
+  if (auto applied = co_await apply_network(sandbox, Missing::Accept); !applied) {
+    record = std::move(before);
+    auto unwanted = std::exchange(sandbox.handle, nullptr);
+    (void)co_await unwanted->dispose();
+    co_return applied;
+  }
   sandbox.source = Source::Cold;
   record.started_at_ms = wall_clock_ms();
   record.ended_at_ms = 0;

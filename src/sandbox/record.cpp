@@ -5,6 +5,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "egress/policy_json.h"
+
 namespace atl::sandbox {
 
 namespace json = boost::json;
@@ -164,6 +166,9 @@ std::string encode_record(const Record& record) {
       {"runningMs", record.metered.running_ms},
       {"memoryMbMs", record.metered.memory_mb_ms},
   };
+  if (spec.network != NetworkPolicy{}) {
+    object["network"] = egress::to_json(spec.network, egress::Values::Whole);
+  }
   return json::serialize(object);
 }
 
@@ -197,6 +202,9 @@ Result<Record> decode_record(std::string_view bytes) {
     if (object.contains("memory")) {
       record.memory = text(object, "memory");
       record.memory_bytes = number<uint64_t>(object, "memoryImageBytes");
+    }
+    if (object.contains("network")) {
+      ATOLL_ASSIGN(record.spec.network, egress::policy_from(object.at("network"), "network"));
     }
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");

@@ -6,6 +6,7 @@
 #include "atoll/sandbox_backend.h"
 #include "auth/quota.h"
 #include "http/async_mutex.h"
+#include "sandbox/network_log.h"
 #include "sandbox/record.h"
 
 namespace atl::sandbox {
@@ -32,6 +33,8 @@ class Sandbox {
   int in_use = 0;                // requests under way inside it: it is not idle
   http::AsyncMutex lifecycle;    // one change of state at a time
   bool deleted = false;
+  std::string trusted_ca;  // the certificate that was put into it
+  NetworkLog network_log;
 };
 using SandboxPtr = std::shared_ptr<Sandbox>;
 

@@ -71,15 +71,17 @@ http::ServerOptions observed_by(MetricsRegistry& metrics) {
 
 class ServerProcess {
  public:
-  ServerProcess(const config::Config& config, Prepared& prepared, UniqueFd launcher,
+  ServerProcess(const config::Config& config, Prepared& prepared, ServerLinks links,
                 std::unique_ptr<store::Store> store, const auth::MasterKey& master,
                 std::optional<auth::AuditLog> audit, bool announce)
       : config_(config),
         prepared_(prepared),
         announce_(announce),
         store_(std::move(store)),
-        launcher_(
-            std::make_shared<native::LauncherClient>(io_.get_executor(), std::move(launcher))),
+        launcher_(std::make_shared<native::LauncherClient>(io_.get_executor(),
+                                                           std::move(links.launcher))),
+        egress_(
+            std::make_shared<native::EgressClient>(io_.get_executor(), std::move(links.egress))),
         backend_(io_.get_executor(), launcher_,
                  {.data_dir = config.data_dir, .run_dir = config.run_dir}),
         manager_(std::make_shared<sandbox::Manager>(
@@ -92,6 +94,7 @@ class ServerProcess {
         keys_(*store_),
         secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
         tokens_(master),
+        master_(master),
         audit_(std::move(audit)),
         backup_(*store_, config.data_dir),
         service_{.manager = *manager_,
@@ -115,6 +118,8 @@ class ServerProcess {
       io_.stop();
     });
     launcher_->start();
+    backend_.use_egress(egress_);
+    egress_->start();
     asio::co_spawn(
         io_, [this]() -> Task<void> { return serve(); }, asio::detached);
     io_.run();
@@ -190,6 +195,22 @@ class ServerProcess {
     }
   }
 
+  sandbox::NetworkSource network_source() {
+    auto values = [this](const std::string& tenant, const std::vector<std::string>& names) {
+      std::map<std::string, std::string> found;
+      for (const std::string& name : names) {
+        if (auto one = secrets_.open(tenant, {name})) found.merge(*one);
+      }
+      return found;
+    };
+    auto seed = [this](const std::string& label) {
+      auth::SecretKey key = master_.derive(label);
+      auto bytes = key.bytes();
+      return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    return {.secrets = values, .seed = seed};
+  }
+
   Task<Result<void>> start() {
     ATOLL_CO_TRY(keys_.load());
     ATOLL_CO_TRY(keys_.add_bootstrap(prepared_.api_key));
@@ -197,6 +218,7 @@ class ServerProcess {
     manager_->set_secret_source([this](const std::string& tenant, const sandbox::Spec& spec) {
       return spec.all_secrets ? secrets_.open_all(tenant) : secrets_.open(tenant, spec.secrets);
     });
+    manager_->set_network_source(network_source());
     ATOLL_CO_TRY(co_await backend_.start());
     ATOLL_CO_TRY(co_await manager_->start());
     ATOLL_CO_TRY(listen());
@@ -220,11 +242,13 @@ class ServerProcess {
   asio::io_context io_{1};
   std::unique_ptr<store::Store> store_;
   std::shared_ptr<native::LauncherClient> launcher_;
+  std::shared_ptr<native::EgressClient> egress_;
   native::NativeBackend backend_;
   std::shared_ptr<sandbox::Manager> manager_;
   account::Keys keys_;
   account::Secrets secrets_;
   account::Tokens tokens_;
+  const auth::MasterKey& master_;  // in run_server(), which never returns
   std::optional<auth::AuditLog> audit_;
   OnlineBackup backup_;
   MetricsRegistry metrics_;
@@ -239,7 +263,7 @@ class ServerProcess {
 
 }  // namespace
 
-void run_server(const config::Config& config, Prepared& prepared, UniqueFd launcher,
+void run_server(const config::Config& config, Prepared& prepared, ServerLinks links,
                 ServerStart start) {
   prctl(PR_SET_NAME, "atoll-server");
   set_log_component("server");
@@ -259,7 +283,7 @@ void run_server(const config::Config& config, Prepared& prepared, UniqueFd launc
   auto audit = open_audit(config);
   if (!audit) refuse(audit.error());
   auto process =
-      std::make_unique<ServerProcess>(config, prepared, std::move(launcher), std::move(*store),
+      std::make_unique<ServerProcess>(config, prepared, std::move(links), std::move(*store),
                                       *master, std::move(*audit), start.announce);
   int code = process->run();
   // Pending coroutines hold references into the process object; the kernel cleans up faster and

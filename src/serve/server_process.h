@@ -13,7 +13,11 @@ struct ServerStart {
   pid_t parent = 0;       // whose death ends this process; sandboxes go on
   bool announce = false;  // readiness, to --ready-fd
 };
-[[noreturn]] void run_server(const config::Config& config, Prepared& prepared, UniqueFd launcher,
+struct ServerLinks {
+  UniqueFd launcher;
+  UniqueFd egress;
+};
+[[noreturn]] void run_server(const config::Config& config, Prepared& prepared, ServerLinks links,
                              ServerStart start);
 
 }  // namespace atl::serve

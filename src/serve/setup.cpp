@@ -21,6 +21,7 @@ namespace {
 
 // Used where the account is missing: an id that Debian's policy gives to nobody.
 constexpr uid_t kFallbackId = 64199;
+constexpr uid_t kEgressFallbackId = 64198;
 
 Result<void> make_dir(const std::string& path, mode_t mode, uid_t owner, gid_t group) {
   if (mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return fail_errno("mkdir", path);
@@ -153,6 +154,9 @@ Result<Prepared> prepare(const config::Config& config) {
          {"uid", std::to_string(kFallbackId)},
          {"remedy", "useradd --system " + config.user}});
   }
+  // It owns no file, so a number without a name does as well.
+  prepared.egress = find_account(config.user + "-egress");
+  if (prepared.egress.missing) prepared.egress.uid = prepared.egress.gid = kEgressFallbackId;
   ATOLL_TRY(make_dirs(config, prepared.account));
   ATOLL_ASSIGN(prepared.lock, store::lock_data_dir(config.data_dir));
   ATOLL_TRY(store::name_holder(prepared.lock, config.run_dir + "/atoll.sock"));

@@ -22,6 +22,7 @@ Account find_account(const std::string& name);
 
 struct Prepared {
   Account account;
+  Account egress;  // another one, so that neither can touch the other
   std::string api_key;
   std::string base_url;             // what URLs in answers begin with; empty without a port
   std::vector<UniqueFd> listeners;  // outlive a restart of the server: nobody is refused meanwhile

@@ -1,5 +1,5 @@
-// The supervisor starts the launcher and the server, starts both again when one dies, and passes
-// on the wish to end. It holds the listening sockets, parses nothing and serves nobody.
+// The supervisor starts egress, the launcher and the server, starts all again when one dies, and
+// passes on the wish to end. It holds the listening sockets, parses nothing and serves nobody.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "egress/process.h"
 #include "launcher/config.h"
 #include "os/fd_passing.h"
 #include "os/parent_death.h"
@@ -36,6 +37,7 @@ constexpr time_t kEndSeconds = 60;  // a graceful end stops sandboxes and syncs 
 struct Family {
   pid_t launcher = 0;
   pid_t server = 0;
+  pid_t egress = 0;
 };
 
 // Not the time of day, which may be set meanwhile.
@@ -57,53 +59,109 @@ std::vector<UniqueFd> copies(const std::vector<UniqueFd>& fds) {
   return result;
 }
 
-Result<Family> start_family(const config::Config& config, Prepared& prepared, bool announce) {
-  ATOLL_ASSIGN(os::SocketPair pair, os::make_socket_pair());
-  auto [launcher_end, server_end] = std::move(pair);
+// The sockets between the three, each end for one of them.
+struct Links {
+  os::SocketPair server_launcher;  // ours: the launcher's end
+  os::SocketPair launcher_egress;  // ours: egress's end
+  os::SocketPair server_egress;    // ours: egress's end
+};
+
+Result<os::SocketPair> make_stream_pair() {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return fail_errno("socketpair");
+  return os::SocketPair{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+Result<Links> make_links() {
+  Links links;
+  ATOLL_ASSIGN(links.server_launcher, os::make_socket_pair());
+  ATOLL_ASSIGN(links.launcher_egress, os::make_socket_pair());
+  ATOLL_ASSIGN(links.server_egress, make_stream_pair());
   int buffer = 1 << 20;
-  setsockopt(launcher_end.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  setsockopt(links.server_launcher.ours.get(), SOL_SOCKET, SO_SNDBUF, &buffer, sizeof buffer);
+  return links;
+}
+
+void enter_child(Prepared& prepared) {
+  default_signals();
+  // A terminal's Ctrl-C is for the supervisor; the others end when the server says so.
+  setsid();
+  prepared.lock.reset();  // the supervisor's; helpers that outlive it must not hold it
+}
+
+[[noreturn]] void become_launcher(const config::Config& config, Prepared& prepared, Links links,
+                                  pid_t parent) {
+  enter_child(prepared);
+  os::die_with_parent(parent);
+  prepared.listeners.clear();
+  prepared.notifier = Notifier();
+  launcher::LauncherConfig given;
+  given.server = std::move(links.server_launcher.ours);
+  given.egress = std::move(links.launcher_egress.theirs);
+  links = {};
+  given.data_dir = config.data_dir;
+  given.run_dir = config.run_dir;
+  given.cgroup_name = config.cgroup;
+  given.server_uid = prepared.account.uid;
+  given.server_gid = prepared.account.gid;
+  given.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
+  given.default_limits = config.default_limits;
+  given.reserve = config.reserve;
+  given.storage_bytes = config.storage_bytes;
+  given.criu_dir = find_criu(config.criu);
+  launcher::run_launcher(std::move(given));
+}
+
+[[noreturn]] void become_egress(const config::Config& config, Prepared& prepared, Links links,
+                                pid_t parent) {
+  enter_child(prepared);
+  prepared.listeners.clear();
+  prepared.notifier = Notifier();
+  egress::EgressConfig given;
+  given.server = std::move(links.server_egress.ours);
+  given.launcher = std::move(links.launcher_egress.ours);
+  links = {};
+  given.uid = prepared.egress.uid;
+  given.gid = prepared.egress.gid;
+  given.parent = parent;
+  given.dns_upstream = config.dns_upstream;
+  given.allow_private = config.egress_allow_private;
+  given.ca_file = config.egress_ca;
+  egress::run_egress(std::move(given));
+}
+
+[[noreturn]] void become_server(const config::Config& config, Prepared& prepared, Links links,
+                                ServerStart start) {
+  enter_child(prepared);
+  Prepared own{.account = prepared.account,
+               .egress = prepared.egress,
+               .api_key = prepared.api_key,
+               .base_url = prepared.base_url,
+               .listeners = copies(prepared.listeners),
+               .lock = {},
+               .notifier = std::move(prepared.notifier)};
+  prepared.listeners.clear();
+  ServerLinks given{.launcher = std::move(links.server_launcher.theirs),
+                    .egress = std::move(links.server_egress.theirs)};
+  links = {};
+  run_server(config, own, std::move(given), start);
+}
+
+Result<Family> start_family(const config::Config& config, Prepared& prepared, bool announce) {
+  ATOLL_ASSIGN(Links links, make_links());
   Family family;
   pid_t parent = getpid();
+  family.egress = fork();
+  if (family.egress < 0) return fail_errno("fork", "egress");
+  if (family.egress == 0) become_egress(config, prepared, std::move(links), parent);
   family.launcher = fork();
   if (family.launcher < 0) return fail_errno("fork", "launcher");
-  if (family.launcher == 0) {
-    default_signals();
-    os::die_with_parent(parent);
-    prepared.lock.reset();  // the supervisor's; helpers that outlive it must not hold it
-    // A terminal's Ctrl-C is for the supervisor; the launcher ends when the server says so.
-    setsid();
-    server_end.reset();
-    prepared.listeners.clear();
-    prepared.notifier = Notifier();
-    launcher::LauncherConfig given;
-    given.server = std::move(launcher_end);
-    given.data_dir = config.data_dir;
-    given.run_dir = config.run_dir;
-    given.cgroup_name = config.cgroup;
-    given.server_uid = prepared.account.uid;
-    given.server_gid = prepared.account.gid;
-    given.agent = {atoll_agent_begin, static_cast<size_t>(atoll_agent_end - atoll_agent_begin)};
-    given.default_limits = config.default_limits;
-    given.reserve = config.reserve;
-    given.storage_bytes = config.storage_bytes;
-    given.criu_dir = find_criu(config.criu);
-    launcher::run_launcher(std::move(given));
-  }
+  if (family.launcher == 0) become_launcher(config, prepared, std::move(links), parent);
   family.server = fork();
   if (family.server < 0) return fail_errno("fork", "server");
   if (family.server == 0) {
-    default_signals();
-    setsid();
-    prepared.lock.reset();
-    launcher_end.reset();
-    Prepared own{.account = prepared.account,
-                 .api_key = prepared.api_key,
-                 .base_url = prepared.base_url,
-                 .listeners = copies(prepared.listeners),
-                 .lock = {},
-                 .notifier = std::move(prepared.notifier)};
-    prepared.listeners.clear();
-    run_server(config, own, std::move(server_end), {.parent = parent, .announce = announce});
+    become_server(config, prepared, std::move(links), {.parent = parent, .announce = announce});
   }
   return family;
 }
@@ -128,14 +186,15 @@ void end_family(const Family& family, int signal) {
     kill(family.server, signal);
     await_end(family.server, kEndSeconds);
   }
-  // The launcher follows: its socket has closed.
+  // The others follow: their sockets have closed.
   if (family.launcher > 0) await_end(family.launcher, kEndSeconds);
+  if (family.egress > 0) await_end(family.egress, kEndSeconds);
 }
 
 // Returns the member that has ended, or nothing where the wish to end came.
 std::optional<pid_t> watch(const Family& family, const sigset_t& signals, int& status) {
   for (;;) {
-    for (pid_t pid : {family.server, family.launcher}) {
+    for (pid_t pid : {family.server, family.launcher, family.egress}) {
       if (waitpid(pid, &status, WNOHANG) == pid) return pid;
     }
     siginfo_t info{};
@@ -168,9 +227,13 @@ int supervise(const config::Config& config, Prepared& prepared) {
     }
     bool server_ended = *ended == family->server;
     Family rest = *family;
-    (server_ended ? rest.server : rest.launcher) = 0;
-    // Whatever ended, the other cannot go on alone; sandboxes can, and are found again.
+    bool launcher_ended = *ended == family->launcher;
+    (server_ended ? rest.server : (launcher_ended ? rest.launcher : rest.egress)) = 0;
+    // Whatever ended, the others cannot go on alone; sandboxes can, and are found again.
     end_family(rest, SIGKILL);
+    bool misconfigured = !server_ended && !launcher_ended && WIFEXITED(status) &&
+                         WEXITSTATUS(status) == kExitCannotStart;
+    if (misconfigured) return 1;
     if (server_ended && WIFEXITED(status) && WEXITSTATUS(status) == kExitCannotStart) return 1;
     quick_deaths = uptime_seconds() - started < kQuickSeconds ? quick_deaths + 1 : 0;
     if (quick_deaths > kMaxQuickDeaths) {
@@ -179,7 +242,8 @@ int supervise(const config::Config& config, Prepared& prepared) {
     }
     prepared.notifier.send("WATCHDOG=1");  // the new server's time begins now
     log(LogLevel::Warning, "a process has ended; starting again",
-        {{"process", server_ended ? "server" : "launcher"}, {"status", std::to_string(status)}});
+        {{"process", server_ended ? "server" : (launcher_ended ? "launcher" : "egress")},
+         {"status", std::to_string(status)}});
   }
 }
 

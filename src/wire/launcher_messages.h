@@ -47,6 +47,7 @@ enum class LauncherType : uint16_t {
   ForgetRequest,      // kept processes are not needed any more
   CriuRequest,        // whether processes can be kept here
   Criu,
+  GateRequest,  // a sandbox gets a way out, whose sockets go to egress
 };
 
 struct LauncherFailure {
@@ -349,6 +350,12 @@ struct Criu {
   std::string version;
   std::string reason;  // where it is not
   void visit(auto& v) { v(available, version, reason); }
+};
+
+struct GateRequest {
+  static constexpr LauncherType kType = LauncherType::GateRequest;
+  std::string slot;
+  void visit(auto& v) { v(slot); }
 };
 
 struct ShutdownRequest {

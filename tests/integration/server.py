@@ -28,9 +28,10 @@ class AtollServer:
 
     current = None
 
-    def __init__(self, *options, listen="none", on_exit="stop", reserve=RESERVE, pool=POOL):
+    def __init__(self, *options, listen="none", on_exit="stop", reserve=RESERVE, pool=POOL, netns=None):
         self.options, self.listen, self.on_exit = options, listen, on_exit
         self.reserve, self.pool = reserve, pool
+        self.netns = netns  # the name of a network namespace to run in
         self.cgroup = f"atoll-it-{os.getpid()}-{secrets.token_hex(3)}"
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="atoll-it-", dir="/var/tmp"))
         self.home.chmod(0o755)
@@ -55,6 +56,8 @@ class AtollServer:
             "--listen", self.listen, "--on-exit", self.on_exit, "--reserve", str(self.reserve),
             "--pool", str(self.pool), "--ready-fd", str(write), *self.options, *more,
         ]  # fmt: skip
+        if self.netns:
+            command = ["nsenter", f"--net=/run/netns/{self.netns}", "--", *command]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[write],

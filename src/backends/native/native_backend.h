@@ -8,6 +8,7 @@
 
 #include "async/keyed_turns.h"
 #include "atoll/sandbox_backend.h"
+#include "backends/native/egress_client.h"
 #include "backends/native/launcher_client.h"
 #include "backends/native/native_session.h"
 #include "backends/native/template_importer.h"
@@ -26,6 +27,8 @@ class NativeBackend : public SandboxBackend {
   NativeBackend(boost::asio::any_io_executor executor, std::shared_ptr<LauncherClient> launcher,
                 NativeOptions options);
 
+  // Without it sandboxes have no way out.
+  void use_egress(std::shared_ptr<EgressClient> egress);
   // Learns what an earlier server left running.
   Task<Result<void>> start();
 
@@ -45,6 +48,9 @@ class NativeBackend : public SandboxBackend {
   Task<Result<void>> discard(std::string session_key) override;
   void on_ended(std::function<void(EndedSandbox)> callback) override {
     ended_ = std::move(callback);
+  }
+  void on_traffic(std::function<void(std::string, std::vector<NetworkEntry>)> callback) override {
+    traffic_ = std::move(callback);
   }
   Task<Result<void>> reclaim(Known known) override;
   Task<Result<CopyTimings>> keep_state(std::string session_key, std::string state) override;
@@ -80,10 +86,12 @@ class NativeBackend : public SandboxBackend {
   std::string socket_of(const std::string& slot) const;
   void slot_ended(const wire::Ended& ended);
   void forget(const std::string& session_key);
+  void pass_traffic(wire::Traffic traffic);
 
   std::string name_ = "native";
   boost::asio::any_io_executor executor_;
   std::shared_ptr<LauncherClient> launcher_;
+  std::shared_ptr<EgressClient> egress_;
   NativeOptions options_;
   image::TemplateCatalog templates_;
   TemplateImporter importer_;
@@ -95,6 +103,7 @@ class NativeBackend : public SandboxBackend {
   std::vector<std::string> found_images_;
   std::vector<std::string> degraded_;
   std::function<void(EndedSandbox)> ended_;
+  std::function<void(std::string, std::vector<NetworkEntry>)> traffic_;
 };
 
 // Where a sandbox runs, and on what.
@@ -123,6 +132,7 @@ class NativeHandle : public SandboxHandle {
   Task<Result<void>> configure(CreateInput input) override;
   Task<Result<void>> set_limits(Limits limits) override;
   Task<Result<void>> set_frozen(bool frozen) override;
+  Task<Result<NetworkHolds>> set_network(NetworkRules rules) override;
   Task<Result<Usage>> usage() override;
   Task<Result<void>> dispose() override;
   Task<Result<void>> destroy() override;
@@ -134,6 +144,7 @@ class NativeHandle : public SandboxHandle {
   Place place_;
   std::unique_ptr<NativeSession> session_;
   BuildTimings timings_;
+  bool has_gate_ = false;
 };
 
 }  // namespace atl::native

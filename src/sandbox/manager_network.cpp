@@ -1,0 +1,216 @@
+// What sandboxes may reach.
+#include <algorithm>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+
+#include "base/log.h"
+#include "egress/policy.h"
+#include "egress/policy_json.h"
+#include "sandbox/manager.h"
+
+namespace atl::sandbox {
+namespace {
+
+constexpr const char* kBundle = "/etc/ssl/certs/ca-certificates.crt";
+constexpr const char* kOwnCertificate = "/usr/local/share/ca-certificates/atoll-egress.crt";
+constexpr const char* kResolvConf = "/etc/resolv.conf";
+constexpr const char* kResolvers =
+    "# Written by Atoll: whatever the address, Atoll answers.\nnameserver 10.0.2.3\n";
+constexpr std::string_view kBegin = "# Atoll: whom this sandbox trusts for hosts with rules\n";
+constexpr std::string_view kEnd = "# Atoll: end\n";
+constexpr uint64_t kMostBundle = 4u << 20;
+
+bool intercepts(const NetworkPolicy& policy) {
+  for (const DomainPermit& permit : policy.domains) {
+    if (!permit.rules.empty()) return true;
+  }
+  return false;
+}
+
+bool denies_all(const NetworkPolicy& policy) { return policy.mode == NetworkPolicy::Mode::DenyAll; }
+
+Task<Result<void>> write_text(SandboxSession& session, std::string path, std::string text) {
+  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(std::move(path), WriteOptions{}));
+  ATOLL_CO_TRY(co_await writer->write(text));
+  ATOLL_CO_TRY(co_await writer->finish());
+  co_return Result<void>();
+}
+
+// Which name server to ask, written while the gate is made.
+using Written = std::shared_ptr<async::OneShot<Result<void>>>;
+Written start_resolver(const boost::asio::any_io_executor& executor,
+                       std::shared_ptr<SandboxHandle> handle) {
+  auto done = std::make_shared<async::OneShot<Result<void>>>();
+  auto write_file = [handle, done]() -> Task<void> {
+    // A file that says more than that there is nothing is somebody's own.
+    constexpr uint64_t kEmptyBytes = 64;
+    SandboxSession& session = handle->session();
+    auto present = co_await session.stat(kResolvConf);
+    Result<void> written;
+    if (!present || present->size <= kEmptyBytes) {
+      written = co_await write_text(session, kResolvConf, kResolvers);
+    }
+    done->set(std::move(written));
+  };
+  boost::asio::co_spawn(executor, write_file, boost::asio::detached);
+  return done;
+}
+
+// What was added before goes.
+void remove_block(std::string& bundle) {
+  size_t begin = bundle.find(kBegin);
+  size_t end = begin == bundle.npos ? begin : bundle.find(kEnd, begin);
+  if (end != bundle.npos) bundle.erase(begin, end + kEnd.size() - begin);
+}
+
+}  // namespace
+
+// Programs that bring their own list of authorities are told of ours; those that want a key to be
+// there find something that is not one.
+void Manager::add_network_env(const NetworkPolicy& policy, CreateInput& input) const {
+  if (!intercepts(policy)) return;
+  for (const char* name :
+       {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
+        "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT"}) {
+    input.env.emplace(name, kBundle);
+  }
+  input.env.emplace("NODE_EXTRA_CA_CERTS", kOwnCertificate);
+  for (const std::string& name : egress::secret_names(policy)) {
+    input.env.emplace(name, "atoll-secret-" + name);
+  }
+}
+
+Task<Result<void>> Manager::apply_network(Sandbox& sandbox, Missing missing) {
+  const Record& record = sandbox.record;
+  const NetworkPolicy& policy = record.spec.network;
+  if (sandbox.handle == nullptr) co_return Result<void>();
+  auto handle = sandbox.handle;
+  NetworkRules rules{.policy = {}, .deny_all = denies_all(policy), .secrets = {}, .ca_seed = {}};
+  rules.policy = egress::write_policy(policy);
+  std::vector<std::string> names = egress::secret_names(policy);
+  if (!names.empty() && network_.secrets) {
+    rules.secrets = network_.secrets(record.owner.tenant, names);
+  }
+  for (const std::string& name : names) {
+    if (missing == Missing::Accept || rules.secrets.contains(name)) continue;
+    co_return fail(Error(ErrorCode::InvalidArgument, "the policy names the secret " + name +
+                                                         ", which does not exist; set it "
+                                                         "first")
+                       .with_field("network"));
+  }
+  if (intercepts(policy) && network_.seed) {
+    rules.ca_seed = network_.seed("egress-ca/" + record.id + "/" + record.generation);
+  }
+  bool inside = record.status != Status::Paused;  // else nothing inside can answer
+  auto resolver = inside && !rules.deny_all ? start_resolver(executor_, handle) : nullptr;
+  auto holds = co_await handle->set_network(std::move(rules));
+  if (resolver != nullptr) {
+    auto written = co_await resolver->wait();
+    if (holds && !written) co_return written;
+  }
+  if (!holds) co_return fail(std::move(holds).error());
+  if (!inside) co_return Result<void>();
+  co_return co_await prepare_inside(sandbox, std::move(*holds));
+}
+
+Task<Result<void>> Manager::write_inside(SandboxSession& session, std::string path,
+                                         std::string text) {
+  return write_text(session, std::move(path), std::move(text));
+}
+
+Task<Result<void>> Manager::prepare_inside(Sandbox& sandbox, NetworkHolds holds) {
+  SandboxSession& session = sandbox.handle->session();
+  if (holds.certificate.empty() || holds.certificate == sandbox.trusted_ca) {
+    co_return Result<void>();
+  }
+  ATOLL_CO_TRY(co_await trust_inside(session, holds.certificate));
+  sandbox.trusted_ca = std::move(holds.certificate);
+  co_return Result<void>();
+}
+
+// In the bundle that is, and where update-ca-certificates finds it when it makes the next.
+Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::string& certificate) {
+  ATOLL_CO_TRY(co_await session.make_directory("/usr/local/share/ca-certificates", true));
+  ATOLL_CO_TRY(co_await write_inside(session, kOwnCertificate, certificate));
+  std::string bundle;
+  auto reader = co_await session.read_file(kBundle, ReadOptions{.limit = kMostBundle});
+  while (reader) {
+    ATOLL_CO_ASSIGN(std::string_view part, co_await (*reader)->read());
+    if (part.empty()) break;
+    bundle.append(part);
+  }
+  remove_block(bundle);
+  if (!bundle.empty() && !bundle.ends_with('\n')) bundle.push_back('\n');
+  bundle.append(kBegin).append(certificate).append(kEnd);
+  ATOLL_CO_TRY(co_await session.make_directory("/etc/ssl/certs", true));
+  co_return co_await write_inside(session, kBundle, std::move(bundle));
+}
+
+Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy) {
+  auto lock = co_await sandbox->lifecycle.lock();
+  if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
+  Record& record = sandbox->record;
+  Record before = record;
+  record.spec.network = std::move(policy);
+  auto applied = co_await apply_network(*sandbox, Missing::Refuse);
+  bool env_changes = intercepts(record.spec.network) || intercepts(before.spec.network);
+  bool running = sandbox->handle != nullptr && record.status == Status::Running;
+  if (applied && env_changes && running) {
+    auto input = input_for(record.id, record.owner, record.spec, template_of(record));
+    applied = input ? co_await sandbox->handle->configure(std::move(*input))
+                    : Result<void>(fail(std::move(input).error()));
+  }
+  if (applied) applied = co_await save(*sandbox, "sandbox.updated");
+  if (applied) co_return applied;
+  // What cannot be kept has not happened.
+  record = std::move(before);
+  (void)co_await apply_network(*sandbox, Missing::Accept);
+  co_return applied;
+}
+
+Task<void> Manager::secret_changed(std::string tenant, std::string name) {
+  auto self = shared_from_this();
+  std::vector<SandboxPtr> concerned;
+  for (const auto& [id, sandbox] : index_.all()) {
+    if (sandbox->record.owner.tenant != tenant || sandbox->handle == nullptr) continue;
+    auto names = egress::secret_names(sandbox->record.spec.network);
+    if (std::find(names.begin(), names.end(), name) != names.end()) concerned.push_back(sandbox);
+  }
+  for (const SandboxPtr& sandbox : concerned) {
+    auto lock = co_await sandbox->lifecycle.lock();
+    auto applied = co_await apply_network(*sandbox, Missing::Accept);
+    if (applied) continue;
+    log(LogLevel::Error, "a sandbox does not have the new value of a secret",
+        {{"sandbox", sandbox->record.id}, {"error", applied.error().message()}});
+  }
+}
+
+void Manager::note_traffic(const std::string& id, std::vector<NetworkEntry> entries) {
+  SandboxPtr sandbox = index_.find(id);
+  if (sandbox == nullptr) return;
+  std::vector<std::string> news;
+  for (NetworkEntry& entry : entries) {
+    const NetworkEntry& added = sandbox->network_log.add(std::move(entry));
+    if (added.allowed || !sandbox->network_log.is_news(added)) continue;
+    boost::json::object data{{"sandboxId", id},       {"protocol", added.protocol},
+                             {"name", added.name},    {"address", added.address},
+                             {"port", added.port},    {"rule", added.rule},
+                             {"reason", added.reason}};
+    news.push_back(boost::json::serialize(data));
+  }
+  if (news.empty()) return;
+  auto tell = [self = shared_from_this(), sandbox, news]() -> Task<void> {
+    store::Write change;
+    const Record& record = sandbox->record;
+    for (const std::string& data : news) {
+      change.events.push_back(
+          self->events_.make(record.owner.tenant, record.id, "network.denied", data));
+    }
+    (void)co_await self->write(std::move(change));
+  };
+  boost::asio::co_spawn(executor_, tell, boost::asio::detached);
+}
+
+}  // namespace atl::sandbox
