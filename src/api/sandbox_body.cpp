@@ -4,6 +4,7 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 
+#include "api/network_body.h"
 #include "image/template.h"
 
 namespace atl::api {
@@ -63,7 +64,6 @@ constexpr std::string_view kUnbuilt[] = {
     "bare",
     "backend",
     "permissions",
-    "network",
     "sshEnabled",
     "sshPublicKey",
     "sshPublicKeys",
@@ -75,7 +75,6 @@ constexpr std::string_view kUnbuilt[] = {
     "capabilities",
     "privacy",
     "confidential",
-    "egressPolicy",
     "agent",
     "ownerContext",
     "billingOwnerId",
@@ -338,6 +337,7 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_ASSIGN(auto key, reader.optional_string("idempotencyKey"));
   ATOLL_ASSIGN(auto pool, reader.optional_bool("pool"));
   ATOLL_TRY(reader.optional_bool("webTerminalEnabled"));  // terminals are always there
+  ATOLL_TRY(read_network(reader, spec));
   ATOLL_TRY(refuse_unbuilt(reader));
   ATOLL_TRY(reader.finish());
   FoundTemplate found;

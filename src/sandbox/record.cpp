@@ -6,6 +6,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "egress/policy_json.h"
+
 namespace atl::sandbox {
 
 namespace json = boost::json;
@@ -169,6 +171,9 @@ std::string encode_record(const Record& record) {
       {"runningMs", record.metered.running_ms},
       {"memoryMbMs", record.metered.memory_mb_ms},
   };
+  if (spec.network != NetworkPolicy{}) {
+    object["network"] = egress::to_json(spec.network, egress::Values::Whole);
+  }
   return json::serialize(object);
 }
 
@@ -199,6 +204,9 @@ Result<Record> decode_record(std::string_view bytes) {
     record.created_at_ms = number<int64_t>(object, "createdAtMs");
     record.started_at_ms = number<int64_t>(object, "startedAtMs");
     decode_later_fields(object, record);
+    if (object.contains("network")) {
+      ATOLL_ASSIGN(record.spec.network, egress::policy_from(object.at("network"), "network"));
+    }
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
     }

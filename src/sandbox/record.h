@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "atoll/network_policy.h"
 #include "atoll/result.h"
 #include "atoll/types.h"
 #include "sandbox/clock.h"
@@ -70,6 +71,7 @@ struct Spec {
   bool ephemeral = false;
   bool history = false;  // the state before every command is kept
   bool from_pool = true;
+  NetworkPolicy network;  // what it may reach; secrets are in it by name only
 };
 
 // Who a sandbox belongs to.
