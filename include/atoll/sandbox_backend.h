@@ -107,6 +107,12 @@ struct BuildTimings {
   bool slot_was_ready = false;
 };
 
+// What a sandbox uses now, with what only its host can tell.
+struct HostUsage : Usage {
+  uint64_t cache_bytes = 0;  // of the memory: files that could be read again
+  uint64_t disk_bytes = 0;   // written by it and still there; 0 where nobody counts
+};
+
 class SandboxHandle {
  public:
   virtual ~SandboxHandle() = default;
@@ -120,7 +126,7 @@ class SandboxHandle {
   virtual Task<Result<void>> configure(CreateInput input) = 0;
   virtual Task<Result<void>> set_limits(Limits limits) = 0;
   virtual Task<Result<void>> set_frozen(bool frozen) = 0;
-  virtual Task<Result<Usage>> usage() = 0;
+  virtual Task<Result<HostUsage>> usage() = 0;
   // Ends its processes and keeps its files: creating it again under its key resumes it.
   virtual Task<Result<void>> dispose() = 0;
   // Ends it and discards its files; answers before they are all gone.

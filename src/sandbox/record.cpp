@@ -99,6 +99,7 @@ GitSource git_from(const json::object& object) {
 // Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
   if (object.contains("atLifetime")) {
+    record.spec.workdir = text(object, "workdir");
     auto what = std::min<uint32_t>(number<uint32_t>(object, "atLifetime"),
                                    static_cast<uint32_t>(AtLifetime::Pause));
     record.spec.at_lifetime = static_cast<AtLifetime>(what);
@@ -144,6 +145,7 @@ std::string encode_record(const Record& record) {
       {"diskBytes", spec.limits.disk_bytes},
       {"strict", spec.profile == Profile::Strict},
       {"user", spec.user},
+      {"workdir", spec.workdir},
       {"metadata", to_object(spec.metadata)},
       {"idempotencyKey", spec.idempotency_key},
       {"maxLifetimeSeconds", spec.max_lifetime_s},

@@ -59,6 +59,7 @@ struct Spec {
   Limits limits;
   Profile profile = Profile::Dev;
   std::string user = "root";
+  std::string workdir;  // where commands start; empty: as the template says
   std::map<std::string, std::string> metadata;
   GitSource git;
   std::string git_token;  // for the clone; never stored

@@ -46,10 +46,13 @@ std::string home_in_passwd(std::string_view passwd, std::string_view user) {
 }
 
 std::string Call::resolve(std::string_view path) const {
-  if (path.empty() || path == "~") return home;
+  if (path.empty()) return base;
+  if (path == "~") return home;
   if (path.front() == '/') return std::string(path);
-  if (path.starts_with("~/")) path.remove_prefix(2);
-  return (home == "/" ? home : home + "/") + std::string(path);
+  bool of_home = path.starts_with("~/");
+  if (of_home) path.remove_prefix(2);
+  const std::string& start = of_home ? home : base;
+  return (start == "/" ? start : start + "/") + std::string(path);
 }
 
 Result<std::string> named_user(const http::Request& request) {
@@ -77,9 +80,12 @@ Task<Result<Call>> open_call(Context& context, http::Request& request) {
   if (request.param("port") != kDaemonPort) co_return fail(port_not_open(request.param("port")));
   if (user.empty()) user = sandbox->record.spec.user;
   ATOLL_CO_ASSIGN(std::string home, co_await home_of(*session, user));
+  const std::string& workdir = sandbox->record.spec.workdir;
+  std::string base = workdir.empty() ? home : workdir;
   co_return Call{.target = Target(context.manager, std::move(sandbox), std::move(session)),
                  .user = std::move(user),
-                 .home = std::move(home)};
+                 .home = std::move(home),
+                 .base = std::move(base)};
 }
 
 }  // namespace atl::api::e2b

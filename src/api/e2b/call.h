@@ -13,9 +13,10 @@ struct Call {
   Target target;
   std::string user;
   std::string home;
+  std::string base;  // of relative paths: the sandbox's own directory, else the user's home
 
   SandboxSession& session() { return *target.session; }
-  // "~" and relative paths start at the user's home.
+  // "~" is the user's home.
   std::string resolve(std::string_view path) const;
 };
 

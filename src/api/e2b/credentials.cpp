@@ -48,7 +48,7 @@ bool has_expired(std::string_view expiration) {
 
 bool signature_fits(Service& service, const http::Request& request, const sandbox::Record& record) {
   SignedPath what{.path = query_text(request, "path"),
-                  .operation = request.method == "POST" ? "write" : "read",
+                  .operation = request.method == "GET" ? "read" : "write",
                   .user = query_text(request, "username"),
                   .expiration = query_text(request, "signature_expiration")};
   std::string expected = sign(what, service.tokens.runtime_token(record.id, record.generation));

@@ -19,12 +19,14 @@ Task<Result<void>> metrics(Context& context, http::Request& request, http::Respo
   ATOLL_CO_ASSIGN(Call call, co_await open_call(context, request));
   auto handle = call.target.sandbox->handle;
   if (handle == nullptr) co_return fail(ErrorCode::InvalidState, "the sandbox does not run");
-  ATOLL_CO_ASSIGN(Usage used, co_await handle->usage());
+  ATOLL_CO_ASSIGN(HostUsage used, co_await handle->usage());
   const Limits& limits = call.target.sandbox->record.spec.limits;
   json::object body{{"ts", sandbox::wall_clock_ms() / 1000},
                     {"cpu_count", std::max<uint32_t>(1, (limits.cpu_millis + 999) / 1000)},
                     {"mem_used", used.memory_bytes},
                     {"mem_total", limits.memory_bytes},
+                    {"mem_cache", used.cache_bytes},
+                    {"disk_used", used.disk_bytes},
                     {"disk_total", limits.disk_bytes}};
   co_return co_await writer.send_json(json::serialize(body));
 }

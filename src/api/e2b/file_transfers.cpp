@@ -140,6 +140,7 @@ Task<Result<void>> upload(Context& context, http::Request& request, http::Respon
 void add_file_transfers(ControlRoutes& routes) {
   routes.add(Access::RuntimeRead, "GET", "/files", download);
   routes.add(Access::RuntimeWrite, "POST", "/files", upload);
+  routes.add(Access::RuntimeWrite, "PUT", "/files", upload);  // as template builds send theirs
 }
 
 }  // namespace atl::api::e2b

@@ -1,8 +1,9 @@
-// How much a sandbox uses, from its control groups.
+// How much sandboxes use, from their control groups and their share of the disk.
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 
 #include "api/e2b/routes.h"
+#include "api/e2b/samples.h"
 #include "api/shapes.h"
 #include "base/iso_time.h"
 
@@ -11,46 +12,45 @@ namespace {
 
 namespace json = boost::json;
 
-// What was used since the run began, as a share of the time that it has lasted.
-double cpu_percent(const sandbox::Record& record, uint64_t cpu_us) {
-  int64_t lasted_ms = std::max<int64_t>(1, sandbox::BootTime::now().ms - record.since.ms);
-  return static_cast<double>(cpu_us) / 10.0 / static_cast<double>(lasted_ms);
-}
-
-json::object point(const sandbox::Record& record, const Usage& used) {
-  int64_t now = sandbox::wall_clock_ms();
+json::object point(const sandbox::Record& record, const Sample& sample) {
   const Limits& limits = record.spec.limits;
-  return {{"timestamp", iso_time(now)},
-          {"timestampUnix", now / 1000},
+  return {{"timestamp", iso_time(sample.at_ms)},
+          {"timestampUnix", sample.at_ms / 1000},
           {"cpuCount", std::max<uint32_t>(1, (limits.cpu_millis + 999) / 1000)},
-          {"cpuUsedPct", plain_number(cpu_percent(record, used.cpu_us))},
-          {"memUsed", used.memory_bytes},
+          {"cpuUsedPct", plain_number(sample.cpu_percent)},
+          {"memUsed", sample.used.memory_bytes},
           {"memTotal", limits.memory_bytes},
-          {"memCache", 0},
-          {"diskUsed", 0},
+          {"memCache", sample.used.cache_bytes},
+          {"diskUsed", sample.used.disk_bytes},
           {"diskTotal", limits.disk_bytes}};
 }
 
-Task<Result<void>> of_sandbox(Context& context, http::Request& request,
+// All that is known of the range that is asked for; without one, how it is now.
+Task<Result<void>> of_sandbox(Samples& samples, Context& context, http::Request& request,
                               http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto sandbox, find_sandbox(context, request));
+  ATOLL_CO_ASSIGN(uint64_t start, number(request, "start", 0));
+  ATOLL_CO_ASSIGN(uint64_t end, number(request, "end", INT64_MAX));
+  bool ranged = request.query.get("start") || request.query.get("end");
+  ATOLL_CO_ASSIGN(auto known, co_await samples.of(context, sandbox));
+  if (!ranged && known.size() > 1) known.erase(known.begin(), known.end() - 1);
   json::array points;
-  if (auto handle = sandbox->handle) {
-    ATOLL_CO_ASSIGN(Usage used, co_await handle->usage());
-    points.push_back(point(sandbox->record, used));
+  for (const Sample& sample : known) {
+    auto second = static_cast<uint64_t>(sample.at_ms / 1000);
+    if (second >= start && second <= end) points.push_back(point(sandbox->record, sample));
   }
   co_return co_await writer.send_json(json::serialize(points));
 }
 
-Task<Result<void>> of_several(Context& context, http::Request& request,
+Task<Result<void>> of_several(Samples& samples, Context& context, http::Request& request,
                               http::ResponseWriter& writer) {
   json::object by_id;
   for (std::string_view given : request.query.all("sandbox_ids")) {
     for (std::string_view id : http::split_list(given)) {
       auto sandbox = context.manager.index().find(context.who.caller, std::string(id));
-      if (sandbox == nullptr || sandbox->handle == nullptr) continue;
-      ATOLL_CO_ASSIGN(Usage used, co_await sandbox->handle->usage());
-      by_id[sandbox->record.id] = point(sandbox->record, used);
+      if (sandbox == nullptr) continue;
+      ATOLL_CO_ASSIGN(auto known, co_await samples.of(context, sandbox));
+      if (!known.empty()) by_id[sandbox->record.id] = point(sandbox->record, known.back());
     }
   }
   co_return co_await writer.send_json(
@@ -60,8 +60,16 @@ Task<Result<void>> of_several(Context& context, http::Request& request,
 }  // namespace
 
 void add_metrics(ControlRoutes& routes) {
-  routes.add(Access::Read, "GET", "/sandboxes/{id}/metrics", of_sandbox);
-  routes.add(Access::Read, "GET", "/sandboxes/metrics", of_several);
+  using Handler = Task<Result<void>> (*)(Samples&, Context&, http::Request&, http::ResponseWriter&);
+  auto samples = std::make_shared<Samples>();
+  auto with = [samples](Handler handler) -> Action {
+    return
+        [samples, handler](Context& context, http::Request& request, http::ResponseWriter& writer) {
+          return handler(*samples, context, request, writer);
+        };
+  };
+  routes.add(Access::Read, "GET", "/sandboxes/{id}/metrics", with(of_sandbox));
+  routes.add(Access::Read, "GET", "/sandboxes/metrics", with(of_several));
 }
 
 }  // namespace atl::api::e2b

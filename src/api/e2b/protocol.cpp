@@ -14,6 +14,7 @@ std::vector<Protocol> protocols() {
   add_metrics(routes);
   add_logs(routes);
   add_templates(routes);
+  add_builds(routes);
 
   Protocol daemon{.dialect = {authenticate_sandbox, sandbox_error},
                   .routes = {},

@@ -11,6 +11,7 @@ void add_states(ControlRoutes& routes);
 void add_metrics(ControlRoutes& routes);
 void add_logs(ControlRoutes& routes);
 void add_templates(ControlRoutes& routes);
+void add_builds(ControlRoutes& routes);
 
 // What a sandbox's daemon serves; {id} is set before.
 void add_process_calls(ControlRoutes& routes);

@@ -105,8 +105,7 @@ Task<Result<void>> refresh(Context& context, http::Request& request, http::Respo
 
 Task<Result<void>> set_network(Context& context, http::Request& request, http::ResponseWriter&) {
   ATOLL_CO_TRY(find_sandbox(context, request));
-  co_return fail(Error(ErrorCode::NotSupported,
-                       "this server's sandboxes have no network whose policy could be changed")
+  co_return fail(Error(ErrorCode::NotSupported, "a sandbox's network is decided when it is created")
                      .with_field("network"));
 }
 

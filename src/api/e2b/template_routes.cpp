@@ -70,10 +70,10 @@ Task<Result<void>> remove(Context& context, http::Request& request, http::Respon
 }
 
 Task<Result<void>> refuse_build(Context&, http::Request&, http::ResponseWriter&) {
-  co_return fail(Error(ErrorCode::NotSupported,
-                       "this server does not build templates from steps: import an image "
-                       "(atoll template import), or prepare a sandbox and take a snapshot")
-                     .with_field("steps"));
+  co_return fail(
+      Error(ErrorCode::NotSupported,
+            "builds of the first two versions are not supported; build with a newer client")
+          .with_field("steps"));
 }
 
 Task<Result<void>> refuse_tags(Context&, http::Request&, http::ResponseWriter&) {
@@ -89,7 +89,7 @@ void add_templates(ControlRoutes& routes) {
   routes.add(Access::Read, "GET", "/v2/templates", list);
   routes.add(Access::Read, "GET", "/templates/aliases/{alias}", alias);
   routes.add(Access::Write, "DELETE", "/templates/{template}", remove);
-  for (const char* path : {"/templates", "/v2/templates", "/v3/templates"}) {
+  for (const char* path : {"/templates", "/v2/templates"}) {
     routes.add(Access::Write, "POST", path, refuse_build);
   }
   routes.add(Access::Write, "POST", "/templates/tags", refuse_tags);

@@ -1,8 +1,11 @@
 // One session with E2B's JavaScript package: node session.mjs PATH/TO/e2b/dist/index.mjs
 import assert from 'node:assert/strict'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-const { Sandbox, CommandExitError, NotFoundError, TimeoutError } = await import(pathToFileURL(process.argv[2]))
+const { Sandbox, Template, CommandExitError, NotFoundError, TimeoutError } = await import(pathToFileURL(process.argv[2]))
 
 const part = (name) => console.log(name)
 const bytes = (text) => new TextEncoder().encode(text)
@@ -198,6 +201,24 @@ part('metrics')
 const [measured] = await again.getMetrics()
 assert.ok(measured.memUsed > 0 && measured.memTotal > measured.memUsed)
 assert.ok(measured.cpuUsedPct >= 0 && measured.cpuCount >= 1)
+
+part('templates')
+const folder = mkdtempSync(join(tmpdir(), 'atoll-'))
+writeFileSync(join(folder, 'app.txt'), 'from the context')
+const template = Template({ fileContextPath: folder })
+  .fromTemplate('base')
+  .setEnvs({ BUILT: 'yes' })
+  .setWorkdir('/home/user/app')
+  .copy('app.txt', 'copied.txt')
+  .runCmd('cat copied.txt > made && echo "while building: $BUILT"')
+const said = []
+await Template.build(template, 'built-by-js', { onBuildLogs: (entry) => said.push(entry.message) })
+assert.ok(said.some((line) => line.includes('while building: yes')), said.join('\n'))
+const built = await Sandbox.create('built-by-js')
+assert.equal((await built.commands.run('pwd; cat made; echo; echo $BUILT')).stdout, '/home/user/app\nfrom the context\nyes\n')
+await built.kill()
+await assert.rejects(Template.build(Template().fromTemplate('base').runCmd('exit 7'), 'broken-by-js'), /exit code 7/)
+assert.equal(await Sandbox.deleteSnapshot('built-by-js'), true)
 
 part('end')
 assert.equal(await again.kill(), true)

@@ -2,6 +2,8 @@
 
 import asyncio
 import datetime
+import pathlib
+import tempfile
 import time
 
 import e2b
@@ -174,6 +176,31 @@ def states(box):
     return again
 
 
+def templates():
+    part("templates")
+    folder = pathlib.Path(tempfile.mkdtemp())
+    (folder / "app.txt").write_text("from the context")
+    template = (
+        e2b.Template(file_context_path=str(folder))
+        .from_template("base")
+        .set_envs({"BUILT": "yes"})
+        .set_workdir("/home/user/app")
+        .copy("app.txt", "copied.txt")
+        .run_cmd('cat copied.txt > made && echo "while building: $BUILT"')
+    )
+    said = []
+    e2b.Template.build(template, "built-by-py", on_build_logs=lambda entry: said.append(entry.message))
+    assert any("while building: yes" in line for line in said), said
+    built = Sandbox.create("built-by-py")
+    done = built.commands.run("pwd; cat made; echo; echo $BUILT")
+    assert done.stdout == "/home/user/app\nfrom the context\nyes\n", done
+    built.kill()
+    broken = e2b.Template().from_template("base").run_cmd("exit 7")
+    error = refused(e2b.BuildException, e2b.Template.build, broken, "broken-by-py")
+    assert "exit code 7" in str(error), error
+    assert Sandbox.delete_snapshot("built-by-py") is True
+
+
 async def asynchronous():
     part("asynchronous")
     box = await AsyncSandbox.create("base", timeout=60)
@@ -202,6 +229,7 @@ def main():
     files(box)
     lists()
     again = states(box)
+    templates()
     asyncio.run(asynchronous())
     part("end")
     assert again.kill() is True
