@@ -28,12 +28,11 @@ elif [ ${#found[@]} -gt 1 ] || [ "${TARGET%/}" != "$TARGET" ]; then
   mkdir -p "$TARGET"
   from=("${found[@]}")
 else
-  mkdir -p "$(dirname "$TARGET")" from = ("${found[0]}")fi chown - R
-                                         "$OWNER"
-                                         "${from[@]}" if[-n "$MODE"];
-then chmod - R
-    "$MODE"
-    "${from[@]}"; fi
+  mkdir -p "$(dirname "$TARGET")"
+  from=("${found[0]}")
+fi
+chown -R "$OWNER" "${from[@]}"
+if [ -n "$MODE" ]; then chmod -R "$MODE" "${from[@]}"; fi
 cp -a "${from[@]}" "$TARGET"
 )sh";
 

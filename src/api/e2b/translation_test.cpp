@@ -87,10 +87,13 @@ TEST(E2bFiles, EntriesOfLinksHaveTheTypeOfTheirTarget) {
   EXPECT_EQ(permissions_text(file), "-rw-r-----");
 }
 
-TEST(E2bFiles, EventsAreNamedBelowWhatIsWatched) {
-  FileEvent event{.change = FileChange::Created, .path = "/w/below/f"};
-  EXPECT_EQ(event_json(event, "/w"), R"({"name":"below/f","type":"EVENT_TYPE_CREATE"})");
-  EXPECT_EQ(event_json({.change = FileChange::Overflow}, "/w"), "");
+TEST(E2bFiles, TemporaryNamesAreKnown) {
+  for (const char* name : {"/w/.atoll-991137f0cdee284c", "/w/#281"}) {
+    EXPECT_TRUE(is_temporary(name)) << name;
+  }
+  for (const char* name : {"/w/f", "/w/#notes", "/w/#", "/.atoll-x/f"}) {
+    EXPECT_FALSE(is_temporary(name)) << name;
+  }
 }
 
 TEST(E2bUsers, HaveTheHomesOfTheirPasswdFile) {

@@ -48,13 +48,15 @@ Task<Result<Watched>> open_watch(Context& context, http::Request& request) {
   co_return Watched{std::move(call), std::move(watcher), std::move(base)};
 }
 
-Task<Result<void>> relay(FileWatcher& watcher, const std::string& base, MessageStream& messages) {
+Task<Result<void>> relay(FileWatcher& watcher, EventTranslator translator,
+                         MessageStream& messages) {
   ATOLL_CO_TRY(co_await messages.send(R"({"start":{}})"));
   for (;;) {
     auto event = co_await watcher.next();
     if (!event) co_return co_await messages.finish(&event.error());
-    std::string text = event_json(*event, base);
-    if (!text.empty()) ATOLL_CO_TRY(co_await messages.send(R"({"filesystem":)" + text + "}"));
+    for (const std::string& text : co_await translator.translate(std::move(*event))) {
+      ATOLL_CO_TRY(co_await messages.send(R"({"filesystem":)" + text + "}"));
+    }
   }
 }
 
@@ -65,7 +67,8 @@ Task<Result<void>> watch_dir(Context& context, http::Request& request,
   writer.on_closed([watcher] { watcher->cancel(); });
   auto messages = std::make_shared<MessageStream>(writer, R"({"keepalive":{}})");
   auto result = co_await messages->start(keepalive_interval(request));
-  if (result) result = co_await relay(*watcher, on.base, *messages);
+  EventTranslator translator(on.call.target.session, on.base);
+  if (result) result = co_await relay(*watcher, std::move(translator), *messages);
   co_await messages->close();
   co_return result;
 }

@@ -36,15 +36,40 @@ std::string_view type_of(FileChange change) {
 
 }  // namespace
 
-std::string event_json(const FileEvent& event, const std::string& base) {
-  std::string_view type = type_of(event.change);
-  if (type.empty()) return {};
-  std::string_view name = event.path;
-  if (name.starts_with(base)) name.remove_prefix(base.size());
-  while (name.starts_with('/')) name.remove_prefix(1);
+bool is_temporary(std::string_view path) {
+  std::string_view name = path.substr(path.find_last_of('/') + 1);
+  if (name.starts_with(".atoll-")) return true;
+  return name.size() > 1 && name.front() == '#' &&
+         name.find_first_not_of("0123456789", 1) == name.npos;
+}
+
+std::string EventTranslator::event_json(std::string_view path, std::string_view type) const {
+  if (path.starts_with(base_)) path.remove_prefix(base_.size());
+  while (path.starts_with('/')) path.remove_prefix(1);
   std::string out = R"({"name":)";
-  append_json_string(out, name);
+  append_json_string(out, path);
   return out.append(R"(,"type":")").append(type).append(R"("})");
+}
+
+Task<std::vector<std::string>> EventTranslator::translate(FileEvent event) {
+  bool renamed = event.change == FileChange::Renamed;
+  std::vector<std::string> texts;
+  if (is_temporary(event.path)) {
+    if (renamed) replacing_ = true;
+    co_return texts;
+  }
+  std::string_view type = type_of(event.change);
+  if (type.empty()) co_return texts;
+  if (!renamed) {
+    texts.push_back(event_json(event.path, type));
+    co_return texts;
+  }
+  bool written = std::exchange(replacing_, false);
+  auto there = co_await session_->exists(event.path);
+  bool arrived = written || (there && *there);
+  texts.push_back(event_json(event.path, arrived ? "EVENT_TYPE_CREATE" : type));
+  if (written) texts.push_back(event_json(event.path, "EVENT_TYPE_WRITE"));
+  co_return texts;
 }
 
 Task<Result<std::string>> Watches::add(const Target& target, std::unique_ptr<FileWatcher> watcher,
@@ -55,36 +80,30 @@ Task<Result<std::string>> Watches::add(const Target& target, std::unique_ptr<Fil
   if (static_cast<size_t>(own) >= kMostPerSandbox) {
     co_return fail(ErrorCode::ResourceExhausted, "a sandbox has at most 64 watchers; remove some");
   }
-  auto watch = std::make_shared<Watch>();
-  watch->sandbox = sandbox;
-  watch->base = std::move(base);
-  watch->watcher = std::move(watcher);
+  auto watch = std::make_shared<Watch>(
+      Watch{sandbox, EventTranslator(target.session, std::move(base)), std::move(watcher), {}, 0});
   std::string id = random_id("w-");
   watches_[id] = watch;
   auto executor = co_await asio::this_coro::executor;
   asio::co_spawn(
-      executor,
-      [self = shared_from_this(), id, watch, session = target.session] {
-        return self->gather(id, watch, session);
-      },
+      executor, [self = shared_from_this(), id, watch] { return self->gather(id, watch); },
       asio::detached);
   co_return id;
 }
 
 // Until the watch is removed or its sandbox ends; then it is no more.
-Task<void> Watches::gather(std::string id, std::shared_ptr<Watch> watch,
-                           std::shared_ptr<SandboxSession> session) {
+Task<void> Watches::gather(std::string id, std::shared_ptr<Watch> watch) {
   auto self = shared_from_this();
   for (;;) {
     auto event = co_await watch->watcher->next();
     if (!event) break;
-    std::string text = event_json(*event, watch->base);
-    if (text.empty()) continue;
-    if (watch->count++ == kMaxEvents) {
-      watch->events.clear();
-      watch->count = 1;
+    for (const std::string& text : co_await watch->translator.translate(std::move(*event))) {
+      if (watch->count++ == kMaxEvents) {
+        watch->events.clear();
+        watch->count = 1;
+      }
+      watch->events.append(watch->events.empty() ? "" : ",").append(text);
     }
-    watch->events.append(watch->events.empty() ? "" : ",").append(text);
   }
   watches_.erase(id);
 }
