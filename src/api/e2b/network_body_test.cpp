@@ -31,7 +31,8 @@ TEST(E2bNetwork, AllowsWhatIsNamed) {
 TEST(E2bNetwork, DeniesWhatIsNamed) {
   auto policy = policy_of(R"({"network":{"denyOut":["198.51.100.0/24"]}})");
   ASSERT_TRUE(policy);
-  EXPECT_EQ(policy->mode, NetworkPolicy::Mode::AllowAll);
+  ASSERT_EQ(policy->domains.size(), 1u);
+  EXPECT_EQ(policy->domains[0].domain, "*");
   EXPECT_EQ(policy->deny_subnets.size(), 1u);
 }
 
