@@ -44,6 +44,11 @@ class TestPython(ClientCase):
     def test_openenv_harness(self):
         self.run_part("openenv_harness.py")
 
+    def test_openenv_package(self):
+        """The real one. It has no protocols of sandboxes in this version, but the loop that uses them."""
+        python = package_python("atoll-openenv", "openenv==0.10.0")
+        self.run_program([python, CLIENTS / "python" / "openenv_package.py"], self.environment())
+
     def test_examples(self):
         for example in sorted((PACKAGE / "examples").glob("*.py")):
             with self.subTest(example.name):
