@@ -11,9 +11,11 @@ namespace atl::api::e2b {
 namespace {
 
 constexpr std::string_view kKeyPrefix = "e2b_";
+constexpr std::string_view kIdPrefix = "sandbox-";
 constexpr std::string_view kDigits = "0123456789abcdef";
 
-// "49983-sb-abc.example.com:3000" is port 49983 of sb-abc.
+// "49983-sandbox-abc.example.com:3000" is port 49983 of sandbox-abc. Other hosts whose names begin
+// with a number ("10-0-0-5.example.com") are the server's own.
 struct SandboxHost {
   std::string_view port;
   std::string_view id;
@@ -26,7 +28,7 @@ std::optional<SandboxHost> parse_host(std::string_view host) {
   SandboxHost parsed{host.substr(0, dash), host.substr(dash + 1, dot - dash - 1)};
   bool digits = std::all_of(parsed.port.begin(), parsed.port.end(),
                             [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits || parsed.id.empty()) return std::nullopt;
+  if (!digits || !parsed.id.starts_with(kIdPrefix)) return std::nullopt;
   return parsed;
 }
 

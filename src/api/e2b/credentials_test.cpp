@@ -32,11 +32,12 @@ http::Request request_with(http::Headers headers, std::string path = "/") {
 }
 
 TEST(E2bHosts, NameSandboxes) {
-  EXPECT_TRUE(names_sandbox(request_with({{"Host", "49983-sb-1.example.org"}})));
+  EXPECT_TRUE(names_sandbox(request_with({{"Host", "49983-sandbox-1.example.org"}})));
   EXPECT_TRUE(names_sandbox(request_with({{"E2b-Sandbox-Id", "sb-1"}})));
   EXPECT_FALSE(names_sandbox(request_with({{"Host", "localhost:7777"}})));
   EXPECT_FALSE(names_sandbox(request_with({{"Host", "127.0.0.1:7777"}})));
   EXPECT_FALSE(names_sandbox(request_with({{"Host", "my-host.example.org"}})));
+  EXPECT_FALSE(names_sandbox(request_with({{"Host", "10-0-0-5.example.org"}})));
   EXPECT_FALSE(names_sandbox(request_with({{"Host", "-x.example.org"}})));
   EXPECT_FALSE(names_sandbox(request_with({}, "/files")));
 }
