@@ -52,14 +52,18 @@ def python_with(name, *packages):
     return python
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 class ClientCase(AtollCase):
     """A server that listens on TCP, for clients that know nothing else."""
 
     @classmethod
     def setUpClass(cls):
-        with socket.socket() as probe:  # a port that nobody has
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = free_port()
         cls.server_options = {"listen": f"127.0.0.1:{port}"}
         cls.url = f"http://127.0.0.1:{port}"
         super().setUpClass()

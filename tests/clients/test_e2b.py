@@ -4,14 +4,25 @@
 import base64
 import hashlib
 import json
+import os
+import pty
+import select
+import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
 
-from client_case import CLIENTS, ClientCase, main, node_packages, python_with, wait_until
+from client_case import CLIENTS, AtollServer, ClientCase, free_port, main, node_packages, python_with, wait_until
 
 JAVASCRIPT = ["2.51.0", "2.45.0"]
 PYTHON = ["2.63.0", "2.45.1"]
+
+
+def server_command(server):
+    return [
+        os.environ["ATOLL_BIN"], "serve", "--data-dir", str(server.data), "--run-dir", str(server.run),
+        "--cgroup", server.cgroup, "--listen", server.listen, "--on-exit", "stop", "--reserve", "0", "--pool", "0",
+    ]  # fmt: skip
 
 
 class E2bCase(ClientCase):
@@ -153,6 +164,25 @@ class TestProtocol(E2bCase):
         first = self.ask("POST", "/v2/sandboxes", {"templateID": "base"}, headers)[1]
         second = self.ask("POST", "/v2/sandboxes", {"templateID": "base"}, headers)[1]
         self.assertEqual(first["sandboxID"], second["sandboxID"])
+
+    def test_the_key_is_shown_on_terminals_only(self):
+        self.assertNotIn("E2B_API_KEY", self.server.log.read_text())
+        server = AtollServer(listen=f"127.0.0.1:{free_port()}")
+        self.addCleanup(server.destroy)
+        terminal, other_end = pty.openpty()
+        process = subprocess.Popen(server_command(server), stdin=other_end, stdout=other_end, stderr=other_end)
+        server.process = process
+        os.close(other_end)
+        shown = b""
+        while b"E2B_API_KEY=e2b_" not in shown:
+            readable, _, _ = select.select([terminal], [], [], 30)
+            self.assertTrue(readable, shown)
+            shown += os.read(terminal, 65536)
+        self.assertIn(b"E2B_SANDBOX_URL=http://" + server.listen.encode(), shown)
+        server.use()
+        self.assertEqual(server.stop(), 0)
+        os.close(terminal)
+        self.server.use()
 
     def test_audited_under_the_same_rules(self):
         box = self.create_sandbox()
