@@ -146,6 +146,12 @@ struct NetworkHolds {
   bool first = false;       // it had no way out before
 };
 
+// What a sandbox uses now, with what only its host can tell.
+struct HostUsage : Usage {
+  uint64_t cache_bytes = 0;  // of the memory: files that could be read again
+  uint64_t disk_bytes = 0;   // written by it and still there; 0 where nobody counts
+};
+
 class SandboxHandle {
  public:
   virtual ~SandboxHandle() = default;
@@ -164,7 +170,7 @@ class SandboxHandle {
     if (rules.deny_all) co_return NetworkHolds{};
     co_return fail(ErrorCode::NotSupported, "this backend's sandboxes have no network");
   }
-  virtual Task<Result<Usage>> usage() = 0;
+  virtual Task<Result<HostUsage>> usage() = 0;
   // Ends its processes and keeps its files: creating it again under its key resumes it.
   virtual Task<Result<void>> dispose() = 0;
   // Ends it and discards its files; answers before they are all gone.

@@ -118,6 +118,7 @@ struct ListOptions {
   bool recursive = false;
   bool hidden = true;
   uint64_t limit = 0;
+  std::string user = {};  // as whom; empty: the sandbox's default
 };
 
 struct FileList {
@@ -128,6 +129,7 @@ struct FileList {
 struct RemoveOptions {
   bool force = false;      // a missing path is fine
   bool recursive = false;  // a directory with all that is in it
+  std::string user = {};
 };
 
 struct SearchOptions {
@@ -173,14 +175,16 @@ class SandboxSession {
                                                               ReadOptions options) = 0;
   virtual Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path,
                                                                WriteOptions options) = 0;
-  virtual Task<Result<FileEntry>> stat(std::string path) = 0;
+  virtual Task<Result<FileEntry>> stat(std::string path, std::string user = {}) = 0;
   virtual Task<Result<bool>> exists(std::string path) = 0;
   virtual Task<Result<FileList>> list(std::string path, ListOptions options) = 0;
-  virtual Task<Result<void>> make_directory(std::string path, bool recursive) = 0;
-  virtual Task<Result<void>> move(std::string from, std::string to) = 0;
+  virtual Task<Result<void>> make_directory(std::string path, bool recursive,
+                                            std::string user = {}) = 0;
+  virtual Task<Result<void>> move(std::string from, std::string to, std::string user = {}) = 0;
   virtual Task<Result<void>> remove_path(std::string path, RemoveOptions options) = 0;
   virtual Task<Result<SearchResult>> search(SearchOptions options) = 0;
-  virtual Task<Result<std::unique_ptr<FileWatcher>>> watch(std::string path, bool recursive) = 0;
+  virtual Task<Result<std::unique_ptr<FileWatcher>>> watch(std::string path, bool recursive,
+                                                           std::string user = {}) = 0;
   // A directory as a tar stream, out and in.
   virtual Task<Result<std::unique_ptr<FileReader>>> read_tree(std::string path) = 0;
   virtual Task<Result<std::unique_ptr<FileWriter>>> write_tree(std::string path) = 0;

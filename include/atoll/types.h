@@ -46,6 +46,7 @@ struct FileEntry {
   std::string owner;
   std::string group;
   FileKind kind = FileKind::File;
+  FileKind target_kind = FileKind::Other;  // of a symlink: what it leads to; Other: nothing
   uint32_t mode = 0;
   uint32_t uid = 0;
   uint32_t gid = 0;
@@ -53,7 +54,8 @@ struct FileEntry {
   int64_t modified_ms = 0;
   int64_t accessed_ms = 0;
   void visit(auto& v) {
-    v(name, path, link_target, owner, group, kind, mode, uid, gid, size, modified_ms, accessed_ms);
+    v(name, path, link_target, owner, group, kind, target_kind, mode, uid, gid, size, modified_ms,
+      accessed_ms);
   }
 };
 
@@ -109,6 +111,7 @@ struct TemplateSettings {
   std::string workdir;
   std::string user;
   Limits limits;
+  std::string network;  // a policy, as JSON
   bool operator==(const TemplateSettings&) const = default;
 };
 

@@ -125,6 +125,8 @@ FileEntry make_entry(const std::string& path, const struct stat& info) {
     char target[PATH_MAX];
     ssize_t size = readlink(path.c_str(), target, sizeof target);
     if (size > 0) entry.link_target.assign(target, static_cast<size_t>(size));
+    struct stat end {};
+    if (stat(path.c_str(), &end) == 0) entry.target_kind = kind_of(end.st_mode);
   }
   return entry;
 }

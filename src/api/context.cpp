@@ -66,11 +66,12 @@ Task<void> note_accepted(Service& service, Access access, const Entry& entry) {
   });
 }
 
-Result<Principal> admit(Service& service, Access access, const std::string& name,
+Result<Principal> admit(Service& service, const Guarded& what, const Dialect& dialect,
                         const http::Request& request) {
+  const auto& [access, name, action] = what;
   if (access == Access::Open) return Principal();
   Principal nobody;
-  auto who = authenticate(service, request);
+  auto who = dialect.authenticate(service, request);
   if (!who) {
     note(service, {nobody, name, request}, "denied: " + who.error().message());
     return who;
@@ -86,16 +87,18 @@ Result<Principal> admit(Service& service, Access access, const std::string& name
 
 struct Guard {
   Service& service;
-  Access access;
-  std::string name;
-  Action action;
+  Guarded what;
+  Dialect dialect;
+
+  Task<void> refuse(const http::Request& request, const Error& error,
+                    http::ResponseWriter& writer) const {
+    (void)co_await writer.send(dialect.refuse(request, error));
+  }
 
   Task<void> run(http::Request& request, http::ResponseWriter& writer) const {
-    auto who = admit(service, access, name, request);
-    if (!who) {
-      (void)co_await writer.send_error(std::move(who).error());
-      co_return;
-    }
+    const auto& [access, name, action] = what;
+    auto who = admit(service, what, dialect, request);
+    if (!who) co_return co_await refuse(request, who.error(), writer);
     co_await note_accepted(service, access, {*who, name, request});
     Context context{.service = service, .manager = service.manager, .who = *who};
     auto result = co_await action(context, request, writer);
@@ -108,15 +111,20 @@ struct Guard {
            std::string("failed: ") + std::string(http::wire_code(result.error().code())));
     }
     // Once bytes of a body are out an error can only show as a broken connection.
-    if (!writer.started()) (void)co_await writer.send_error(std::move(result).error());
+    if (!writer.started()) co_await refuse(request, result.error(), writer);
   }
 };
 
 }  // namespace
 
-http::Handler guarded(Service& service, Access access, std::string name, Action action) {
-  auto guard =
-      std::make_shared<const Guard>(Guard{service, access, std::move(name), std::move(action)});
+Dialect own_dialect() {
+  return {.authenticate = authenticate, .refuse = [](const http::Request&, const Error& error) {
+            return http::error_response(error);
+          }};
+}
+
+http::Handler guarded(Service& service, Guarded what, const Dialect& dialect) {
+  auto guard = std::make_shared<const Guard>(Guard{service, std::move(what), dialect});
   return [guard](http::Request& request, http::ResponseWriter& writer) -> Task<void> {
     return guard->run(request, writer);
   };

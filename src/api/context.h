@@ -23,9 +23,21 @@ struct Context {
 
 using Action = std::function<Task<Result<void>>(Context&, http::Request&, http::ResponseWriter&)>;
 
+// How requests say who asks, and what an error looks like.
+struct Dialect {
+  Result<Principal> (*authenticate)(Service&, const http::Request&);
+  http::Response (*refuse)(const http::Request&, const Error&);
+};
+Dialect own_dialect();
+
+struct Guarded {
+  Access access;
+  std::string name;  // in the audit log
+  Action action;
+};
 // Checks who is asking and whether they may, notes it in the audit log, runs the action, and turns
 // its error into the answer.
-http::Handler guarded(Service& service, Access access, std::string name, Action action);
+http::Handler guarded(Service& service, Guarded what, const Dialect& dialect);
 
 // The body as a JSON object, refused where it is anything else. An empty body is an empty object.
 Task<Result<http::JsonDocument>> read_json(http::Request& request, size_t limit = 16u << 20);

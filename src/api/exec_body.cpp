@@ -17,22 +17,23 @@ Error bad(std::string_view field, std::string message) {
   return Error(ErrorCode::InvalidArgument, std::move(message)).with_field(field);
 }
 
-Result<void> check_env(const std::map<std::string, std::string>& env) {
+}  // namespace
+
+Result<void> check_environment(const std::map<std::string, std::string>& env,
+                               std::string_view field) {
   size_t total = 0;
   for (const auto& [name, value] : env) {
     if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
         value.find('\0') != value.npos || value.size() > kMaxArgument) {
       return fail(bad(
-          "env." + name.substr(0, 64),
+          std::string(field) + "." + name.substr(0, 64),
           "a variable's name has no '=', neither part a NUL byte, the value at most 131071 bytes"));
     }
     total += name.size() + value.size();
   }
-  if (total > kMaxArguments) return fail(bad("env", "all variables together have at most 2 MiB"));
+  if (total > kMaxArguments) return fail(bad(field, "all variables together have at most 2 MiB"));
   return {};
 }
-
-}  // namespace
 
 Result<void> check_argv(const std::vector<std::string>& argv, std::string_view field) {
   size_t total = 0;
@@ -58,7 +59,7 @@ Result<void> read_surroundings(http::JsonObjectReader& reader, RunOptions& optio
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
   ATOLL_ASSIGN(auto timeout, reader.optional_integer("timeout", 0, kMaxTimeoutMs));
   ATOLL_ASSIGN(auto timeout_ms, reader.optional_integer("timeoutMs", 0, kMaxTimeoutMs));
-  ATOLL_TRY(check_env(options.env));
+  ATOLL_TRY(check_environment(options.env, "env"));
   options.cwd = cwd.value_or("");
   if (options.cwd.find('\0') != std::string::npos || options.cwd.size() > 4095) {
     return fail(bad("cwd", "a path has no NUL byte and at most 4095 bytes"));

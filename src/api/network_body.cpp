@@ -15,7 +15,7 @@ Result<NetworkPolicy> read_policy(const json::value& value, const std::string& f
   return egress::policy_from(value, field);
 }
 
-Result<void> read_network(http::JsonObjectReader& reader, sandbox::Spec& spec) {
+Result<bool> read_network(http::JsonObjectReader& reader, sandbox::Spec& spec) {
   std::string given;
   for (std::string name : {"network", "networkPolicy", "egressPolicy"}) {
     const json::value* value = reader.any(name);
@@ -34,7 +34,7 @@ Result<void> read_network(http::JsonObjectReader& reader, sandbox::Spec& spec) {
     if (!policy) return fail(std::move(policy).error());
     spec.network = std::move(*policy);
   }
-  return {};
+  return !given.empty();
 }
 
 }  // namespace atl::api

@@ -9,6 +9,7 @@ namespace atl::api {
 // A policy in any of the forms that SDKs use: SandboxNetworkPolicy, or {blockOutbound, allowList}.
 Result<NetworkPolicy> read_policy(const boost::json::value& value, const std::string& field);
 // The fields `network`, `networkPolicy` and `egressPolicy` of a create request: at most one.
-Result<void> read_network(http::JsonObjectReader& reader, sandbox::Spec& spec);
+// Whether there was one.
+Result<bool> read_network(http::JsonObjectReader& reader, sandbox::Spec& spec);
 
 }  // namespace atl::api

@@ -81,7 +81,7 @@ Result<Principal> runtime_token(Service& service, const http::Request& request,
   if (sandbox == nullptr) return refused();
   const sandbox::Record& record = sandbox->record;
   if (!service.tokens.is_runtime_token(text, record.id, record.generation)) return refused();
-  return of_token(Principal::Kind::Runtime, record, "runtime:" + record.id);
+  return runtime_principal(record);
 }
 
 Result<Principal> scoped_token(Service& service, const http::Request& request,
@@ -97,6 +97,8 @@ Result<Principal> scoped_token(Service& service, const http::Request& request,
   who.session_id = token.session.value_or("");
   return who;
 }
+
+}  // namespace
 
 // An administrator may act for a tenant.
 Result<void> apply_tenant(const http::Request& request, Principal& who) {
@@ -116,7 +118,14 @@ Result<void> apply_tenant(const http::Request& request, Principal& who) {
   return {};
 }
 
-}  // namespace
+Result<Principal> key_principal(Service& service, std::string_view key) {
+  ATOLL_ASSIGN(auto found, service.keys.find(key, sandbox::wall_clock_ms()));
+  return of_key(std::move(found));
+}
+
+Principal runtime_principal(const sandbox::Record& record) {
+  return of_token(Principal::Kind::Runtime, record, "runtime:" + record.id);
+}
 
 Result<Principal> authenticate(Service& service, const http::Request& request) {
   ATOLL_ASSIGN(Presented token, presented(request));
@@ -131,8 +140,7 @@ Result<Principal> authenticate(Service& service, const http::Request& request) {
   } else if (token.text.starts_with(account::Tokens::kRuntimePrefix)) {
     ATOLL_ASSIGN(who, runtime_token(service, request, token.text));
   } else {
-    ATOLL_ASSIGN(auto key, service.keys.find(token.text, sandbox::wall_clock_ms()));
-    who = of_key(std::move(key));
+    ATOLL_ASSIGN(who, key_principal(service, token.text));
   }
   ATOLL_TRY(apply_tenant(request, who));
   return who;

@@ -36,5 +36,10 @@ struct Principal {
 // A request without credentials comes back as Nobody where it came over TCP. Wrong credentials
 // fail.
 Result<Principal> authenticate(Service& service, const http::Request& request);
+// The parts of it that other protocols use: from a key's text, and for who may use one sandbox.
+Result<Principal> key_principal(Service& service, std::string_view key);
+Principal runtime_principal(const sandbox::Record& record);
+// The tenant that an administrator acts for, where the request names one.
+Result<void> apply_tenant(const http::Request& request, Principal& who);
 
 }  // namespace atl::api

@@ -1,4 +1,4 @@
-#include "api/routes.h"
+#include "api/protocol.h"
 
 namespace atl::api {
 
@@ -33,14 +33,51 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   return table;
 }
 
-http::Router make_router(Service& service) {
+namespace {
+
+void add_routes(http::Router& router, Service& service, std::vector<Route> table,
+                const Dialect& dialect) {
+  for (Route& route : table) {
+    router.add(
+        route.method, route.pattern,
+        guarded(service, {route.access, std::move(route.name), std::move(route.action)}, dialect));
+  }
+}
+
+// The same routes, each told first what the request is about.
+void add_addressed(http::Router& router, Service& service, Protocol protocol) {
+  for (Route& route : protocol.routes) {
+    auto handler = guarded(service, {route.access, std::move(route.name), std::move(route.action)},
+                           protocol.dialect);
+    auto addressed = [&service, handler, address = protocol.address](
+                         http::Request& request, http::ResponseWriter& writer) -> Task<void> {
+      address(service, request);
+      return handler(request, writer);
+    };
+    router.add(route.method, route.pattern, addressed);
+  }
+}
+
+}  // namespace
+
+http::Router make_router(Service& service, std::vector<Protocol> further) {
   http::Router router;
-  for (Route& route : route_table(service.settings)) {
-    router.add(route.method, route.pattern,
-               guarded(service, route.access, std::move(route.name), std::move(route.action)));
+  add_routes(router, service, route_table(service.settings), own_dialect());
+  for (Protocol& protocol : further) {
+    http::Router branch;
+    http::Router& place = protocol.claims ? branch : router;
+    http::Router::Claim claims = protocol.claims;
+    if (protocol.address) {
+      add_addressed(place, service, std::move(protocol));
+    } else {
+      add_routes(place, service, std::move(protocol.routes), protocol.dialect);
+    }
+    if (claims) router.add_branch(std::move(claims), std::move(branch));
   }
   add_sandbox_metrics(service);
   return router;
 }
+
+http::Router make_router(Service& service) { return make_router(service, {}); }
 
 }  // namespace atl::api

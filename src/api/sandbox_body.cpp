@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "api/network_body.h"
+#include "egress/policy_json.h"
 #include "image/template.h"
 
 namespace atl::api {
@@ -55,30 +56,6 @@ Result<void> read_resources(JsonObjectReader& reader, Limits& limits) {
   }
   if (pids) limits.pids = static_cast<uint32_t>(*pids);
   return {};
-}
-
-Result<void> check_env(const std::map<std::string, std::string>& env) {
-  for (const auto& [name, value] : env) {
-    if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
-        value.find('\0') != value.npos) {
-      return fail(bad("env." + name, "a variable's name has no '=' and neither part a NUL byte"));
-    }
-    if (value.size() > 131072)
-      return fail(bad("env." + name, "a variable has at most 131072 bytes"));
-  }
-  return {};
-}
-
-Result<std::map<std::string, std::string>> read_metadata(JsonObjectReader& reader) {
-  ATOLL_ASSIGN(auto metadata, reader.string_map("metadata"));
-  if (metadata.size() > kMaxMetadata) return fail(bad("metadata", "at most 64 entries"));
-  for (const auto& [key, value] : metadata) {
-    if (key.size() > 256 || value.size() > 4096) {
-      return fail(
-          bad("metadata." + key.substr(0, 64), "a key has at most 256 bytes, a value 4096"));
-    }
-  }
-  return metadata;
 }
 
 // Options of the SDKs that this version does not have. `false` and null ask for nothing.
@@ -206,19 +183,6 @@ Result<void> read_lifetimes(JsonObjectReader& reader, sandbox::Spec& spec) {
   return {};
 }
 
-// Field by field; 0 is what nobody has said.
-Limits first_given(const Limits& request, const Limits& of_template, const Limits& usual) {
-  auto pick = [](auto first, auto second, auto third) {
-    return first != 0 ? first : (second != 0 ? second : third);
-  };
-  Limits limits;
-  limits.memory_bytes = pick(request.memory_bytes, of_template.memory_bytes, usual.memory_bytes);
-  limits.cpu_millis = pick(request.cpu_millis, of_template.cpu_millis, usual.cpu_millis);
-  limits.pids = pick(request.pids, of_template.pids, usual.pids);
-  limits.disk_bytes = pick(request.disk_bytes, of_template.disk_bytes, usual.disk_bytes);
-  return limits;
-}
-
 Result<void> read_profile(JsonObjectReader& reader, sandbox::Spec& spec) {
   ATOLL_ASSIGN(auto profile, reader.optional_string("profile"));
   if (!profile) return {};
@@ -239,7 +203,7 @@ Result<void> read_name(JsonObjectReader& reader, sandbox::Spec& spec) {
 // Given variables win over those that are there.
 Result<void> read_env(JsonObjectReader& reader, sandbox::Spec& spec) {
   ATOLL_ASSIGN(auto env, reader.string_map("env"));
-  ATOLL_TRY(check_env(env));
+  ATOLL_TRY(check_variables(env, "env"));
   env.insert(spec.env.begin(), spec.env.end());
   spec.env = std::move(env);
   return {};
@@ -254,8 +218,48 @@ sandbox::Spec defaults(const Service& service) {
   return spec;
 }
 
-// What belongs to the one sandbox and not to its copies.
-sandbox::Spec copied(const sandbox::Spec& source) {
+// Field by field; 0 is what nobody has said.
+Limits first_given(const Limits& request, const Limits& of_template, const Limits& usual) {
+  auto pick = [](auto first, auto second, auto third) {
+    return first != 0 ? first : (second != 0 ? second : third);
+  };
+  Limits limits;
+  limits.memory_bytes = pick(request.memory_bytes, of_template.memory_bytes, usual.memory_bytes);
+  limits.cpu_millis = pick(request.cpu_millis, of_template.cpu_millis, usual.cpu_millis);
+  limits.pids = pick(request.pids, of_template.pids, usual.pids);
+  limits.disk_bytes = pick(request.disk_bytes, of_template.disk_bytes, usual.disk_bytes);
+  return limits;
+}
+
+}  // namespace
+
+Result<void> check_variables(const std::map<std::string, std::string>& env,
+                             std::string_view field) {
+  std::string prefix = std::string(field) + ".";
+  for (const auto& [name, value] : env) {
+    if (name.empty() || name.find('=') != name.npos || name.find('\0') != name.npos ||
+        value.find('\0') != value.npos) {
+      return fail(bad(prefix + name, "a variable's name has no '=' and neither part a NUL byte"));
+    }
+    if (value.size() > 131072)
+      return fail(bad(prefix + name, "a variable has at most 131072 bytes"));
+  }
+  return {};
+}
+
+Result<std::map<std::string, std::string>> read_metadata(JsonObjectReader& reader) {
+  ATOLL_ASSIGN(auto metadata, reader.string_map("metadata"));
+  if (metadata.size() > kMaxMetadata) return fail(bad("metadata", "at most 64 entries"));
+  for (const auto& [key, value] : metadata) {
+    if (key.size() > 256 || value.size() > 4096) {
+      return fail(
+          bad("metadata." + key.substr(0, 64), "a key has at most 256 bytes, a value 4096"));
+    }
+  }
+  return metadata;
+}
+
+sandbox::Spec copied_spec(const sandbox::Spec& source) {
   sandbox::Spec spec = source;
   spec.name.clear();
   spec.idempotency_key.clear();
@@ -264,7 +268,9 @@ sandbox::Spec copied(const sandbox::Spec& source) {
   return spec;
 }
 
-}  // namespace
+Limits limits_for(const Service& service, const Limits& request, const Limits& of_template) {
+  return first_given(request, of_template, service.manager.default_limits());
+}
 
 Result<std::string> read_snapshot_name(const http::JsonDocument& document) {
   ATOLL_ASSIGN(const json::object* object, document.object());
@@ -278,7 +284,7 @@ Result<ForkBody> read_forks(const sandbox::Spec& source, const http::JsonDocumen
   constexpr int64_t kMost = 1000;
   ATOLL_ASSIGN(const json::object* object, document.object());
   JsonObjectReader reader(*object);
-  sandbox::Spec spec = copied(source);
+  sandbox::Spec spec = copied_spec(source);
   ATOLL_ASSIGN(auto count, reader.optional_integer("count", 1, kMost));
   ATOLL_TRY(read_name(reader, spec));
   ATOLL_TRY(read_env(reader, spec));
@@ -308,7 +314,7 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
                                 const sandbox::Spec* base) {
   ATOLL_ASSIGN(const json::object* object, document.object());
   JsonObjectReader reader(*object);
-  sandbox::Spec spec = base != nullptr ? copied(*base) : defaults(service);
+  sandbox::Spec spec = base != nullptr ? copied_spec(*base) : defaults(service);
   ATOLL_TRY(read_name(reader, spec));
   ATOLL_ASSIGN(spec.template_name, read_template(reader, base));
   ATOLL_TRY(read_env(reader, spec));
@@ -333,15 +339,19 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
   ATOLL_ASSIGN(auto key, reader.optional_string("idempotencyKey"));
   ATOLL_ASSIGN(auto pool, reader.optional_bool("pool"));
   ATOLL_TRY(reader.optional_bool("webTerminalEnabled"));  // terminals are always there
-  ATOLL_TRY(read_network(reader, spec));
+  ATOLL_ASSIGN(bool has_network, read_network(reader, spec));
   ATOLL_TRY(refuse_unbuilt(reader));
   ATOLL_TRY(reader.finish());
   FoundTemplate found;
   if (base == nullptr) {
     ATOLL_ASSIGN(found, service.manager.backend().find_template(spec.template_name));
   }
-  spec.limits = first_given(given, found.settings.limits, spec.limits);
+  spec.limits = base != nullptr ? first_given(given, Limits(), spec.limits)
+                                : limits_for(service, given, found.settings.limits);
   if (!found.settings.user.empty()) spec.user = found.settings.user;
+  if (!has_network && !found.settings.network.empty()) {
+    ATOLL_ASSIGN(spec.network, egress::parse_policy(found.settings.network));
+  }
   if (user) spec.user = *user;
   if (ephemeral) spec.ephemeral = *ephemeral;
   if (history) spec.history = *history;
@@ -354,12 +364,17 @@ Result<sandbox::Spec> read_spec(const Service& service, const http::JsonDocument
 Result<void> read_settings(JsonObjectReader& reader, TemplateSettings& settings) {
   if (reader.has("env")) {
     ATOLL_ASSIGN(settings.env, reader.string_map("env"));
-    ATOLL_TRY(check_env(settings.env));
+    ATOLL_TRY(check_variables(settings.env, "env"));
   }
   ATOLL_ASSIGN(auto workdir, reader.optional_string("workdir"));
   ATOLL_ASSIGN(auto user, reader.optional_string("user"));
   if (workdir) settings.workdir = *workdir;
   if (user) settings.user = *user;
+  const json::value* network = reader.any("network");
+  if (network != nullptr && !network->is_null()) {
+    ATOLL_ASSIGN(NetworkPolicy policy, read_policy(*network, "network"));
+    settings.network = egress::write_policy(policy);
+  }
   if (!settings.workdir.empty() && !settings.workdir.starts_with('/')) {
     return fail(bad("workdir", "an absolute path"));
   }

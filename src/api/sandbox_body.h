@@ -17,6 +17,14 @@ struct ForkBody {
 };
 // One for each copy.
 Result<ForkBody> read_forks(const sandbox::Spec& source, const http::JsonDocument& document);
+// The parts that other protocols' bodies have too.
+Result<void> check_variables(const std::map<std::string, std::string>& env, std::string_view field);
+Result<std::map<std::string, std::string>> read_metadata(http::JsonObjectReader& reader);
+// What belongs to the one sandbox and not to its copies is left out.
+sandbox::Spec copied_spec(const sandbox::Spec& source);
+// Field by field: what the request says, else the template, else the server.
+Limits limits_for(const Service& service, const Limits& request, const Limits& of_template);
+
 Result<sandbox::Changes> read_changes(const sandbox::Spec& present,
                                       const http::JsonDocument& document);
 

@@ -4,6 +4,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "api/shapes.h"
+#include "egress/policy_json.h"
 
 namespace atl::api {
 
@@ -15,6 +16,10 @@ static json::object defaults_json(const image::TemplateDefaults& defaults) {
   json::object object{{"env", std::move(env)}};
   if (!defaults.workdir.empty()) object["workdir"] = defaults.workdir;
   if (!defaults.user.empty()) object["user"] = defaults.user;
+  if (!defaults.network.empty()) {
+    auto policy = egress::parse_policy(defaults.network);
+    if (policy) object["network"] = egress::to_json(*policy, egress::Values::Redacted);
+  }
   if (defaults.limits != Limits()) object["resources"] = resources_json(defaults.limits);
   if (!defaults.entrypoint.empty()) {
     object["entrypoint"] = json::array(defaults.entrypoint.begin(), defaults.entrypoint.end());

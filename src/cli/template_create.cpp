@@ -6,10 +6,12 @@
 #include "base/whole_file.h"
 #include "cli/exec_options.h"
 #include "cli/json_out.h"
+#include "cli/network_options.h"
 #include "cli/report.h"
 #include "cli/sandbox_options.h"
 #include "cli/template_commands.h"
 #include "cli/units.h"
+#include "egress/policy_json.h"
 
 namespace atl::cli {
 namespace {
@@ -23,12 +25,26 @@ Result<TemplateRequest::Seed> parse_seed(const std::string& text) {
   return TemplateRequest::Seed{text.substr(0, colon), text.substr(colon + 1)};
 }
 
-std::vector<Option> settings_flags(TemplateSettings& settings) {
+// Settings as flags give them.
+struct SettingsFlags {
+  TemplateSettings settings;
+  NetworkFlags network;
+
+  Result<void> finish() {
+    ATOLL_ASSIGN(auto policy, network.policy());
+    if (policy) settings.network = egress::write_policy(*policy);
+    return {};
+  }
+};
+
+std::vector<Option> settings_flags(SettingsFlags& flags) {
+  TemplateSettings& settings = flags.settings;
   std::vector<Option> options = limit_flags(settings.limits);
   options.push_back(disk_flag(settings.limits));
   options.push_back(env_flag(settings.env));
   options.push_back({"--user", "USER", "whom its commands run as", &settings.user});
   options.push_back({"--workdir", "DIR", "where its commands start", &settings.workdir});
+  for (Option& option : network_flags(flags.network)) options.push_back(std::move(option));
   return options;
 }
 
@@ -44,11 +60,14 @@ int print_made(const Globals& globals, const MadeTemplate& made) {
 
 struct CreateState {
   TemplateRequest request;
+  SettingsFlags settings;
   std::string script_file;
   std::string timeout;
 };
 
-Result<void> read_files(CreateState& state) {
+Result<void> complete(CreateState& state) {
+  ATOLL_TRY(state.settings.finish());
+  state.request.settings = state.settings.settings;
   if (!state.script_file.empty()) {
     ATOLL_ASSIGN(state.request.bootstrap, read_whole_file(state.script_file));
   }
@@ -60,8 +79,8 @@ Result<void> read_files(CreateState& state) {
 }
 
 int create(const Globals& globals, CreateState& state) {
-  auto read = read_files(state);
-  if (!read) return report(read.error());
+  auto completed = complete(state);
+  if (!completed) return report(completed.error());
   bool silent = globals.quiet || globals.json;
   auto log = [&](std::string_view text) {
     if (!silent) fmt::print(stderr, "{}", text);
@@ -104,7 +123,7 @@ Command create_template_command() {
       {"--seed", "FILE:PATH", "put a file or directory there (repeatable)", seed},
       {"--timeout", "TIME", "longest time for the script (default: none)", &state->timeout},
       {"--snapshot", "SNAPSHOT", "start from this instead of building", &request.snapshot}};
-  for (Option& option : settings_flags(request.settings))
+  for (Option& option : settings_flags(state->settings))
     command.options.push_back(std::move(option));
   command.arguments = {{"NAME", "what 'atoll create --template' calls it", &request.name}};
   command.run = [state](const Globals& globals) { return create(globals, *state); };
@@ -114,19 +133,22 @@ Command create_template_command() {
 Command set_template_command() {
   struct State {
     std::string name;
-    TemplateSettings settings;
+    SettingsFlags settings;
   };
   auto state = std::make_shared<State>();
   Command command;
   command.name = "set";
   command.summary = "Change what sandboxes of a template have where nothing else is said";
-  command.examples = {"atoll template set web --memory 1g --env MODE=test --user node"};
+  command.examples = {
+      "atoll template set web --memory 1g --env MODE=test --user node --allow pypi.org"};
   command.options = settings_flags(state->settings);
   command.arguments = {{"TEMPLATE", "NAME, NAME@VERSION or NAME:TAG; it gets a new version",
                         &state->name, true, Complete::Template}};
   command.run = [state](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
-      ATOLL_ASSIGN(MadeTemplate made, client.update_template(state->name, state->settings));
+      ATOLL_TRY(state->settings.finish());
+      ATOLL_ASSIGN(MadeTemplate made,
+                   client.update_template(state->name, state->settings.settings));
       return print_made(globals, made);
     });
   };

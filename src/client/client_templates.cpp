@@ -40,6 +40,10 @@ void put_settings(json::object& body, const TemplateSettings& settings) {
   if (!env.empty()) body["env"] = std::move(env);
   if (!settings.workdir.empty()) body["workdir"] = settings.workdir;
   if (!settings.user.empty()) body["user"] = settings.user;
+  if (!settings.network.empty()) {
+    boost::system::error_code error;
+    body["network"] = json::parse(settings.network, error);
+  }
   json::object resources = client::resources_body(settings.limits);
   if (!resources.empty()) body["resources"] = std::move(resources);
 }

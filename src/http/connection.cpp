@@ -157,7 +157,7 @@ Response Connection::refusal(const Result<Router::Match>& match) const {
 Task<void> Connection::answer() {
   Request& request = exchange_->head.request;
   ConnectionWriter& writer = exchange_->writer;
-  auto match = router_.find(request.method, exchange_->head.encoded_path);
+  auto match = router_.serving(request).find(request.method, exchange_->head.encoded_path);
   if (!match || match->kind != Router::Match::Kind::Found) {
     co_await writer.send(refusal(match));
     co_return;

@@ -131,6 +131,17 @@ void Router::add(std::string_view method, std::string_view pattern, Handler hand
 
 void Router::set_fallback(Handler handler) { fallback_ = std::move(handler); }
 
+void Router::add_branch(Claim claims, Router branch) {
+  branches_.emplace_back(std::move(claims), std::make_unique<Router>(std::move(branch)));
+}
+
+const Router& Router::serving(const Request& request) const {
+  for (const auto& [claims, branch] : branches_) {
+    if (claims(request)) return *branch;
+  }
+  return *this;
+}
+
 std::vector<Router::Pattern> Router::patterns() const {
   std::vector<Pattern> all;
   root_->list(all);

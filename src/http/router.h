@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "atoll/task.h"
@@ -32,6 +33,12 @@ class Router {
   // Instead of a 404 where no pattern matches.
   void set_fallback(Handler handler);
 
+  // Requests for which `claims` says so are looked up in the other router and not here: for hosts
+  // of their own on the same port.
+  using Claim = std::function<bool(const Request&)>;
+  void add_branch(Claim claims, Router branch);
+  const Router& serving(const Request& request) const;
+
   struct Pattern {
     std::string method;
     std::string pattern;
@@ -57,6 +64,7 @@ class Router {
 
   std::unique_ptr<Node> root_;
   Handler fallback_;
+  std::vector<std::pair<Claim, std::unique_ptr<Router>>> branches_;
 };
 
 }  // namespace atl::http

@@ -23,6 +23,7 @@ json::object defaults_json(const TemplateDefaults& defaults) {
   if (!env.empty()) object["env"] = std::move(env);
   if (!defaults.workdir.empty()) object["workdir"] = defaults.workdir;
   if (!defaults.user.empty()) object["user"] = defaults.user;
+  if (!defaults.network.empty()) object["network"] = defaults.network;
   json::object limits;
   if (defaults.limits.cpu_millis != 0) limits["cpuMillis"] = defaults.limits.cpu_millis;
   if (defaults.limits.memory_bytes != 0) limits["memoryBytes"] = defaults.limits.memory_bytes;
@@ -123,6 +124,7 @@ Result<TemplateDefaults> defaults_at(const json::object& object) {
   }
   ATOLL_ASSIGN(defaults.workdir, optional_text(given, "workdir"));
   ATOLL_ASSIGN(defaults.user, optional_text(given, "user"));
+  ATOLL_ASSIGN(defaults.network, optional_text(given, "network"));
   ATOLL_ASSIGN(defaults.limits, limits_at(given));
   ATOLL_ASSIGN(defaults.entrypoint, texts_at(given, "entrypoint"));
   ATOLL_ASSIGN(defaults.cmd, texts_at(given, "cmd"));

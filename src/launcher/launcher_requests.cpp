@@ -78,13 +78,16 @@ Result<void> Launcher::on_reserve(uint32_t id, std::string_view payload) {
 
 Result<void> Launcher::on_usage(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::UsageRequest>(payload));
+  ATOLL_TRY(check_id(request.sandbox));
   ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
   ATOLL_ASSIGN(os::CgroupUsage usage, cgroups_.usage(slot->id));
-  send(id, wire::UsageReply{{.memory_bytes = usage.memory_bytes,
-                             .memory_peak_bytes = usage.memory_peak_bytes,
-                             .cpu_us = usage.cpu_us,
-                             .pids = usage.pids,
-                             .oom_kills = usage.oom_kills}});
+  send(id, wire::UsageReply{.usage = {.memory_bytes = usage.memory_bytes,
+                                      .memory_peak_bytes = usage.memory_peak_bytes,
+                                      .cpu_us = usage.cpu_us,
+                                      .pids = usage.pids,
+                                      .oom_kills = usage.oom_kills},
+                            .cache_bytes = usage.cache_bytes,
+                            .disk_bytes = pool_.size_of(pool_.sandboxes(), request.sandbox)});
   return {};
 }
 

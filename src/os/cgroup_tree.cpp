@@ -190,6 +190,7 @@ Result<CgroupUsage> CgroupTree::usage(const std::string& group) {
   if (unified_limits_) {
     usage.memory_bytes = parse_number(read_unified("memory.current"));
     usage.memory_peak_bytes = parse_number(read_unified("memory.peak"));
+    usage.cache_bytes = keyed_number(read_unified("memory.stat"), "file");
     usage.cpu_us = keyed_number(read_unified("cpu.stat"), "usage_usec");
     usage.pids = static_cast<uint32_t>(parse_number(read_unified("pids.current")));
     usage.oom_kills = keyed_number(read_unified("memory.events"), "oom_kill");
@@ -197,6 +198,7 @@ Result<CgroupUsage> CgroupTree::usage(const std::string& group) {
   }
   usage.memory_bytes = parse_number(read_legacy("memory", "memory.usage_in_bytes"));
   usage.memory_peak_bytes = parse_number(read_legacy("memory", "memory.max_usage_in_bytes"));
+  usage.cache_bytes = keyed_number(read_legacy("memory", "memory.stat"), "total_cache");
   usage.cpu_us = parse_number(read_legacy("cpuacct", "cpuacct.usage")) / 1000;
   usage.pids = static_cast<uint32_t>(parse_number(read_legacy("pids", "pids.current")));
   usage.oom_kills = keyed_number(read_legacy("memory", "memory.oom_control"), "oom_kill");

@@ -23,6 +23,7 @@ struct CgroupLimits {
 struct CgroupUsage {
   uint64_t memory_bytes = 0;
   uint64_t memory_peak_bytes = 0;
+  uint64_t cache_bytes = 0;  // of the memory: files that could be read again
   uint64_t cpu_us = 0;
   uint32_t pids = 0;
   uint64_t oom_kills = 0;

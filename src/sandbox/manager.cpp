@@ -125,7 +125,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
                                        const FoundTemplate& found) const {
   CreateInput input;
   input.template_key = found.key;
-  input.workdir = found.settings.workdir;
+  input.workdir = spec.workdir.empty() ? found.settings.workdir : spec.workdir;
   input.session_key = id;
   input.env = spec.env;
   input.limits = spec.limits;

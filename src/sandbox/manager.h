@@ -225,6 +225,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<void> clear_away(SandboxPtr sandbox);
   Task<void> cleared_away();
   Task<void> enforce_lifetimes();
+  Task<void> end_lifetime(SandboxPtr sandbox);
   Task<void> expire(SandboxPtr sandbox, Ending ending, bool whole);
   Task<void> forget_old();
   Result<void> load_tombstones();

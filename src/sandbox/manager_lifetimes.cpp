@@ -28,7 +28,7 @@ Task<void> Manager::enforce_lifetimes() {
     for (const auto& [sandbox, what] : ending) {
       bool ephemeral = sandbox->record.spec.ephemeral;
       if (what == Due::Lifetime) {
-        co_await expire(sandbox, {EndCause::Lifetime, "its lifetime was over"}, ephemeral);
+        co_await end_lifetime(sandbox);
       } else if (what == Due::Idle) {
         co_await expire(sandbox, {EndCause::Idle, "it was idle"}, ephemeral);
       } else {
@@ -39,6 +39,21 @@ Task<void> Manager::enforce_lifetimes() {
     if (round % kForgetEvery == 0) co_await forget_old();
     co_await remove_expired_snapshots();
   }
+}
+
+Task<void> Manager::end_lifetime(SandboxPtr sandbox) {
+  const Spec& spec = sandbox->record.spec;
+  if (spec.at_lifetime == AtLifetime::Pause && sandbox->record.status == Status::Running) {
+    auto paused = co_await set_paused(sandbox, true);
+    Changes endless;
+    endless.max_lifetime_s = 0;
+    if (paused) paused = co_await update(sandbox, Caller(), std::move(endless));
+    if (paused) co_return;
+    log(LogLevel::Error, "cannot pause an expired sandbox",
+        {{"sandbox", sandbox->record.id}, {"error", paused.error().message()}});
+  }
+  bool whole = spec.ephemeral || spec.at_lifetime == AtLifetime::Delete;
+  co_await expire(sandbox, {EndCause::Lifetime, "its lifetime was over"}, whole);
 }
 
 Task<void> Manager::expire(SandboxPtr sandbox, Ending ending, bool whole) {

@@ -24,7 +24,7 @@ class FakeHandle : public SandboxHandle {
   Task<Result<void>> configure(CreateInput) override { co_return Result<void>(); }
   Task<Result<void>> set_limits(Limits) override { co_return Result<void>(); }
   Task<Result<void>> set_frozen(bool) override { co_return Result<void>(); }
-  Task<Result<Usage>> usage() override { co_return Usage(); }
+  Task<Result<HostUsage>> usage() override { co_return HostUsage(); }
   Task<Result<void>> dispose() override { return destroy(); }
   Task<Result<void>> destroy() override {
     alive_--;

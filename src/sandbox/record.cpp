@@ -1,5 +1,6 @@
 #include "sandbox/record.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
@@ -97,6 +98,12 @@ GitSource git_from(const json::object& object) {
 
 // Fields that older records do not have.
 void decode_later_fields(const json::object& object, Record& record) {
+  if (object.contains("atLifetime")) {
+    record.spec.workdir = text(object, "workdir");
+    auto what = std::min<uint32_t>(number<uint32_t>(object, "atLifetime"),
+                                   static_cast<uint32_t>(AtLifetime::Pause));
+    record.spec.at_lifetime = static_cast<AtLifetime>(what);
+  }
   if (object.contains("snapshot")) {
     record.snapshot = text(object, "snapshot");
     record.untouched = object.at("untouched").as_bool();
@@ -138,9 +145,11 @@ std::string encode_record(const Record& record) {
       {"diskBytes", spec.limits.disk_bytes},
       {"strict", spec.profile == Profile::Strict},
       {"user", spec.user},
+      {"workdir", spec.workdir},
       {"metadata", to_object(spec.metadata)},
       {"idempotencyKey", spec.idempotency_key},
       {"maxLifetimeSeconds", spec.max_lifetime_s},
+      {"atLifetime", static_cast<uint32_t>(spec.at_lifetime)},
       {"idleTimeoutSeconds", spec.idle_timeout_s},
       {"deleteAfterStoppedSeconds", spec.delete_after_stopped_s},
       {"autoResume", spec.auto_resume},

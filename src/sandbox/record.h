@@ -34,6 +34,13 @@ enum class EndCause : uint8_t {
 };
 std::string_view to_string(EndCause cause);
 
+// What happens to a sandbox when its lifetime is over.
+enum class AtLifetime : uint8_t {
+  Stop,  // its files stay; one that is ephemeral is deleted
+  Delete,
+  Pause,  // it stands still, without an end, until somebody resumes it
+};
+
 // A repository that is cloned into the workspace before the sandbox counts as running.
 struct GitSource {
   std::string url;  // empty: none
@@ -52,11 +59,13 @@ struct Spec {
   Limits limits;
   Profile profile = Profile::Dev;
   std::string user = "root";
+  std::string workdir;  // where commands start; empty: as the template says
   std::map<std::string, std::string> metadata;
   GitSource git;
   std::string git_token;  // for the clone; never stored
   std::string idempotency_key;
   uint32_t max_lifetime_s = 0;  // 0: never
+  AtLifetime at_lifetime = AtLifetime::Stop;
   uint32_t idle_timeout_s = 0;
   uint32_t delete_after_stopped_s = 0;
   bool auto_resume = true;  // a call to one that idleness stopped starts it again

@@ -26,7 +26,7 @@ class PartsDigest {
 void add_settings(PartsDigest& digest, const TemplateSettings& settings) {
   digest.add(settings.env.size());
   for (const auto& [name, value] : settings.env) digest.add(name).add(value);
-  digest.add(settings.workdir).add(settings.user);
+  digest.add(settings.workdir).add(settings.user).add(settings.network);
   const Limits& limits = settings.limits;
   digest.add(limits.cpu_millis).add(limits.memory_bytes).add(limits.disk_bytes).add(limits.pids);
 }

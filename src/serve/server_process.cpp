@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -13,7 +14,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include "api/routes.h"
+#include "api/e2b/protocol.h"
+#include "api/protocol.h"
 #include "backends/native/native_backend.h"
 #include "base/log.h"
 #include "base/version.h"
@@ -106,7 +108,8 @@ class ServerProcess {
                  .metrics = metrics_,
                  .make_backup = [this] { return backup_.make(); },
                  .limiter = auth::RateLimiter()},
-        server_(io_.get_executor(), api::make_router(service_), observed_by(metrics_)),
+        server_(io_.get_executor(), api::make_router(service_, api::e2b::protocols()),
+                observed_by(metrics_)),
         signals_(io_.get_executor(), SIGTERM, SIGINT),
         reload_signal_(io_.get_executor(), SIGHUP) {}
 
@@ -231,9 +234,18 @@ class ServerProcess {
         {{"socket", config_.run_dir + "/atoll.sock"},
          {"url", prepared_.base_url},
          {"sandboxes", std::to_string(manager_->size())}});
+    tell_terminal();
     prepared_.notifier.send("READY=1");
     if (announce_ && config_.ready_fd >= 0) (void)os::write_all(config_.ready_fd, "ready\n");
     co_return Result<void>();
+  }
+
+  // For a person who looks on; a log would keep the key.
+  void tell_terminal() {
+    if (!announce_ || prepared_.base_url.empty() || isatty(STDERR_FILENO) == 0) return;
+    std::string lines = "\nClients of E2B reach this server with\n" +
+                        api::e2b::client_environment(service_.settings.base_url, prepared_.api_key);
+    (void)os::write_all(STDERR_FILENO, lines);
   }
 
   const config::Config& config_;

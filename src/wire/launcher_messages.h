@@ -203,13 +203,16 @@ struct Difference {
 struct UsageRequest {
   static constexpr LauncherType kType = LauncherType::UsageRequest;
   std::string slot;
-  void visit(auto& v) { v(slot); }
+  std::string sandbox;  // whose files are measured
+  void visit(auto& v) { v(slot, sandbox); }
 };
 
 struct UsageReply {
   static constexpr LauncherType kType = LauncherType::Usage;
   Usage usage;
-  void visit(auto& v) { v(usage); }
+  uint64_t cache_bytes = 0;
+  uint64_t disk_bytes = 0;
+  void visit(auto& v) { v(usage, cache_bytes, disk_bytes); }
 };
 
 struct StorageRequest {

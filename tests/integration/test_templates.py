@@ -332,6 +332,10 @@ class Builds(Imports):
         self.assertEqual(self.sh(self.create(templateId=f"{name}@1"), "cat /etc/made"), "seeded")
         self.assertEqual(fixture.cli("template", "set", name, "--env", "MODE=z").stdout, f"{name}@3\n")
         self.assertEqual(self.sh(self.create(templateId=name), "cat /etc/made; echo $MODE"), "otherz\n")
+        fixture.cli("template", "set", name, "--allow", "example.org")
+        usual, closed = self.create(templateId=name), self.create(templateId=name, network="deny-all")
+        self.assertIn("example.org", str(http("GET", usual.path("/network")).json))
+        self.assertEqual(http("GET", closed.path("/network")).json["policy"], "deny-all")
         self.server.delete_all()
         self.drop(name)
 

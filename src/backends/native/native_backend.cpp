@@ -236,11 +236,12 @@ Task<Result<void>> NativeHandle::set_frozen(bool frozen) {
   return backend_.launcher_->tell(std::move(request));
 }
 
-Task<Result<Usage>> NativeHandle::usage() {
-  wire::UsageRequest request{.slot = place_.slot};
+Task<Result<HostUsage>> NativeHandle::usage() {
+  wire::UsageRequest request{.slot = place_.slot, .sandbox = session_->id()};
   auto reply = co_await backend_.launcher_->call<wire::UsageReply>(request);
   if (!reply) co_return fail(std::move(reply).error());
-  co_return reply->usage;
+  HostUsage usage{reply->usage, reply->cache_bytes, reply->disk_bytes};
+  co_return usage;
 }
 
 Task<Result<void>> NativeHandle::dispose() {

@@ -133,7 +133,7 @@ class NativeHandle : public SandboxHandle {
   Task<Result<void>> set_limits(Limits limits) override;
   Task<Result<void>> set_frozen(bool frozen) override;
   Task<Result<NetworkHolds>> set_network(NetworkRules rules) override;
-  Task<Result<Usage>> usage() override;
+  Task<Result<HostUsage>> usage() override;
   Task<Result<void>> dispose() override;
   Task<Result<void>> destroy() override;
   const std::string& slot() const { return place_.slot; }

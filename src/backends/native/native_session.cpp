@@ -206,8 +206,9 @@ Task<Result<std::unique_ptr<FileWriter>>> NativeSession::write_tree(std::string 
   co_return std::make_unique<NativeFileWriter>(std::move(link), NativeFileWriter::Kind::Tree);
 }
 
-Task<Result<FileEntry>> NativeSession::stat(std::string path) {
+Task<Result<FileEntry>> NativeSession::stat(std::string path, std::string user) {
   wire::FileRequest request = file_request(wire::FileOp::Stat, std::move(path));
+  request.user = std::move(user);
   request.follow = false;
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
   ATOLL_CO_ASSIGN(auto reply, co_await link->expect<wire::FileEntries>());
@@ -216,7 +217,7 @@ Task<Result<FileEntry>> NativeSession::stat(std::string path) {
 }
 
 Task<Result<bool>> NativeSession::exists(std::string path) {
-  auto entry = co_await stat(std::move(path));
+  auto entry = co_await stat(std::move(path), {});
   if (entry) co_return true;
   if (entry.error().code() == ErrorCode::NotFound) co_return false;
   co_return fail(std::move(entry).error());
@@ -224,6 +225,7 @@ Task<Result<bool>> NativeSession::exists(std::string path) {
 
 Task<Result<FileList>> NativeSession::list(std::string path, ListOptions options) {
   wire::FileRequest request = file_request(wire::FileOp::List, std::move(path));
+  request.user = options.user;
   request.recursive = options.recursive;
   request.hidden = options.hidden;
   request.limit = options.limit;
@@ -238,21 +240,25 @@ Task<Result<FileList>> NativeSession::list(std::string path, ListOptions options
   co_return list;
 }
 
-Task<Result<void>> NativeSession::make_directory(std::string path, bool recursive) {
+Task<Result<void>> NativeSession::make_directory(std::string path, bool recursive,
+                                                 std::string user) {
   wire::FileRequest request = file_request(wire::FileOp::Mkdir, std::move(path));
+  request.user = std::move(user);
   request.recursive = recursive;
   return simple_file_operation(std::move(request));
 }
 
-Task<Result<void>> NativeSession::move(std::string from, std::string to) {
+Task<Result<void>> NativeSession::move(std::string from, std::string to, std::string user) {
   wire::FileRequest request = file_request(wire::FileOp::Move, std::move(from));
   request.target = std::move(to);
+  request.user = std::move(user);
   return simple_file_operation(std::move(request));
 }
 
 Task<Result<void>> NativeSession::remove_path(std::string path, RemoveOptions options) {
   wire::FileRequest request = file_request(wire::FileOp::Remove, std::move(path));
   request.force = options.force;
+  request.user = options.user;
   request.recursive = options.recursive;
   return simple_file_operation(std::move(request));
 }
@@ -278,8 +284,10 @@ Task<Result<SearchResult>> NativeSession::search(SearchOptions options) {
   }
 }
 
-Task<Result<std::unique_ptr<FileWatcher>>> NativeSession::watch(std::string path, bool recursive) {
+Task<Result<std::unique_ptr<FileWatcher>>> NativeSession::watch(std::string path, bool recursive,
+                                                                std::string user) {
   wire::FileRequest request = file_request(wire::FileOp::Watch, std::move(path));
+  request.user = std::move(user);
   request.recursive = recursive;
   ATOLL_CO_ASSIGN(auto link, co_await open_file_link(std::move(request)));
   ATOLL_CO_TRY(co_await link->expect<wire::Done>());

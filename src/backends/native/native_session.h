@@ -31,14 +31,15 @@ class NativeSession : public SandboxSession {
                                                       ReadOptions options) override;
   Task<Result<std::unique_ptr<FileWriter>>> write_file(std::string path,
                                                        WriteOptions options) override;
-  Task<Result<FileEntry>> stat(std::string path) override;
+  Task<Result<FileEntry>> stat(std::string path, std::string user) override;
   Task<Result<bool>> exists(std::string path) override;
   Task<Result<FileList>> list(std::string path, ListOptions options) override;
-  Task<Result<void>> make_directory(std::string path, bool recursive) override;
-  Task<Result<void>> move(std::string from, std::string to) override;
+  Task<Result<void>> make_directory(std::string path, bool recursive, std::string user) override;
+  Task<Result<void>> move(std::string from, std::string to, std::string user) override;
   Task<Result<void>> remove_path(std::string path, RemoveOptions options) override;
   Task<Result<SearchResult>> search(SearchOptions options) override;
-  Task<Result<std::unique_ptr<FileWatcher>>> watch(std::string path, bool recursive) override;
+  Task<Result<std::unique_ptr<FileWatcher>>> watch(std::string path, bool recursive,
+                                                   std::string user) override;
   Task<Result<std::unique_ptr<FileReader>>> read_tree(std::string path) override;
   Task<Result<std::unique_ptr<FileWriter>>> write_tree(std::string path) override;
 

@@ -10,6 +10,7 @@ void overlay_settings(TemplateSettings& under, const TemplateSettings& over) {
   for (const auto& [name, value] : over.env) under.env[name] = value;
   if (!over.workdir.empty()) under.workdir = over.workdir;
   if (!over.user.empty()) under.user = over.user;
+  if (!over.network.empty()) under.network = over.network;
   if (over.limits.cpu_millis != 0) under.limits.cpu_millis = over.limits.cpu_millis;
   if (over.limits.memory_bytes != 0) under.limits.memory_bytes = over.limits.memory_bytes;
   if (over.limits.disk_bytes != 0) under.limits.disk_bytes = over.limits.disk_bytes;
