@@ -37,7 +37,7 @@ constexpr auto kSettings = std::to_array<Setting>({
     {"storage_size", Kind::Size, "0",
      "the image that holds sandboxes' files; 0: half of what is free; it grows, never shrinks",
      ATOLL_AT(storage_bytes)},
-    {"criu", Kind::Path, "",
+    {"criu", Kind::File, "",
      "where criu is, for memory checkpoints; empty: `criu` beside the program, in "
      "/usr/local/lib/atoll, /usr/lib/atoll or /var/cache/atoll",
      ATOLL_AT(criu)},

@@ -102,6 +102,8 @@ class Dump {
 
   // All of its processes stand still and have been written.
   Result<void> at_rest() {
+    // What ends must not run on when criu lets go of it: its files would be ahead of its memory.
+    if (plan_.request.end) ATOLL_TRY(plan_.cgroups->freeze(plan_.request.slot, true));
     ATOLL_ASSIGN(manifest_.tasks,
                  read_tasks(all_processes(*plan_.cgroups, plan_.request.slot), plan_.id_base));
     for (const auto& group : plan_.cgroups->subgroups(plan_.request.slot)) {

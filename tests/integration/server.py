@@ -213,6 +213,8 @@ class AtollServer:
             http("DELETE", f"/v1/sandboxes/{row['id']}")
         for row in http("GET", "/v1/snapshots").json["snapshots"]:
             http("DELETE", f"/v1/snapshots/{row['snapshotId']}")
+        for row in http("GET", "/v1/checkpoints").json["checkpoints"]:
+            http("DELETE", f"/v1/checkpoints/{row['checkpointId']}")
 
     def pools(self):
         return http("GET", "/v1/system").json["pool"]

@@ -175,7 +175,7 @@ class Requests(AtollCase):
                 self.assertEqual(reply.status, 405, reply)
                 self.assertLessEqual(allowed, set(reply.headers["Allow"].replace(" ", "").split(",")))
                 self.assertFalse(reply.json["success"])
-        for path in ("/", "/v2/sandboxes", "/v1/nothing", "/v1/sandboxes/x/y/z", box.path("/runtime/nothing")):
+        for path in ("/", "/v3/sandboxes", "/v1/nothing", "/v1/sandboxes/x/y/z", box.path("/runtime/nothing")):
             reply = request("GET", path)
             self.assert_error(reply, 404, "NOT_FOUND")
             self.assertIn("application/json", reply.headers["Content-Type"])
