@@ -76,10 +76,7 @@ class Watch {
     return {};
   }
 
-  FileChange change_of(const inotify_event& event) const {
-    uint32_t mask = event.mask;
-    // A file that took its name when it was complete has been written, as its watchers see it.
-    if ((mask & IN_MOVED_TO) != 0 && event.cookie == written_) return FileChange::Modified;
+  static FileChange change_of(uint32_t mask) {
     if (mask & IN_CREATE) return FileChange::Created;
     if (mask & IN_CLOSE_WRITE) return FileChange::Modified;
     if (mask & (IN_DELETE | IN_DELETE_SELF)) return FileChange::Removed;
@@ -112,8 +109,13 @@ class Watch {
     std::string path = paths_[static_cast<size_t>(event.wd)];
     if (event.len > 0) path += std::string("/") + event.name;
     bool is_dir = (event.mask & IN_ISDIR) != 0;
+    // A file that takes its name when it is complete looks like one that was made and written.
+    if ((event.mask & IN_MOVED_TO) != 0 && event.cookie == written_) {
+      ATOLL_TRY(channel_.send(wire::FileChanged{{.change = FileChange::Created, .path = path}}));
+      return channel_.send(wire::FileChanged{{.change = FileChange::Modified, .path = path}});
+    }
     ATOLL_TRY(channel_.send(
-        wire::FileChanged{{.change = change_of(event), .path = path, .is_dir = is_dir}}));
+        wire::FileChanged{{.change = change_of(event.mask), .path = path, .is_dir = is_dir}}));
     bool appeared = (event.mask & (IN_CREATE | IN_MOVED_TO)) != 0;
     return recursive_ && is_dir && appeared ? add(path, 0) : Result<void>();
   }

@@ -31,8 +31,11 @@ bool intercepts(const NetworkPolicy& policy) {
 
 bool denies_all(const NetworkPolicy& policy) { return policy.mode == NetworkPolicy::Mode::DenyAll; }
 
+constexpr const char* kRoot = "root";  // whoever the sandbox's commands run as
+
 Task<Result<void>> write_text(SandboxSession& session, std::string path, std::string text) {
-  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(std::move(path), WriteOptions{}));
+  WriteOptions options{.mode = 0, .user = kRoot};
+  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(std::move(path), std::move(options)));
   ATOLL_CO_TRY(co_await writer->write(text));
   ATOLL_CO_TRY(co_await writer->finish());
   co_return Result<void>();
@@ -132,7 +135,7 @@ Task<Result<void>> Manager::prepare_inside(Sandbox& sandbox, NetworkHolds holds)
 
 // In the bundle that is, and where update-ca-certificates finds it when it makes the next.
 Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::string& certificate) {
-  ATOLL_CO_TRY(co_await session.make_directory("/usr/local/share/ca-certificates", true));
+  ATOLL_CO_TRY(co_await session.make_directory("/usr/local/share/ca-certificates", true, kRoot));
   ATOLL_CO_TRY(co_await write_inside(session, kOwnCertificate, certificate));
   std::string bundle;
   auto reader = co_await session.read_file(kBundle, ReadOptions{.limit = kMostBundle});
@@ -144,7 +147,7 @@ Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::str
   remove_block(bundle);
   if (!bundle.empty() && !bundle.ends_with('\n')) bundle.push_back('\n');
   bundle.append(kBegin).append(certificate).append(kEnd);
-  ATOLL_CO_TRY(co_await session.make_directory("/etc/ssl/certs", true));
+  ATOLL_CO_TRY(co_await session.make_directory("/etc/ssl/certs", true, kRoot));
   co_return co_await write_inside(session, kBundle, std::move(bundle));
 }
 

@@ -264,7 +264,8 @@ Task<Result<void>> Manager::renew_identity(SandboxSession& session) {
   constexpr const char* kMachineId = "/etc/machine-id";
   auto present = co_await session.stat(kMachineId);
   if (!present || present->size == 0) co_return Result<void>();
-  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(kMachineId, WriteOptions{.mode = 0444}));
+  ATOLL_CO_ASSIGN(auto writer, co_await session.write_file(
+                                   kMachineId, WriteOptions{.mode = 0444, .user = "root"}));
   ATOLL_CO_TRY(co_await writer->write(random_id("", 32) + "\n"));
   ATOLL_CO_TRY(co_await writer->finish());
   co_return Result<void>();
