@@ -188,8 +188,8 @@ void Launch::dismiss() { give(Leave); }
 void Launch::await_exec() {
   timespec limit{.tv_sec = kExecSeconds, .tv_nsec = 0};
   while (!left()) {
-    long result = raw_syscall(SYS_futex, &child_tid_, FUTEX_WAIT, 1,
-                              limit.tv_sec > 0 ? &limit : nullptr);
+    long result =
+        raw_syscall(SYS_futex, &child_tid_, FUTEX_WAIT, 1, limit.tv_sec > 0 ? &limit : nullptr);
     if (result != -ETIMEDOUT) continue;
     limit.tv_sec = 0;
     failure_ = {.step = Step::Exec, .error = ETIMEDOUT};
