@@ -32,8 +32,9 @@ export async function forwardPort(box: Sandbox, port: number): Promise<Forward> 
   };
 }
 
-// bash has TCP of its own, so that nothing needs to be installed. What the port sends ends the process; so does our end.
-const CARRIER = (port: number) => `exec 3<>/dev/tcp/127.0.0.1/${port} || exit 1; cat >&3 & exec cat <&3`;
+// bash has TCP of its own, so that nothing needs to be installed; what it starts in the background has
+// its input only by another number. What the port sends ends the process; so does our end.
+const CARRIER = (port: number) => `exec 3<>/dev/tcp/127.0.0.1/${port} 4<&0 || exit 1; cat <&4 >&3 & exec cat <&3`;
 
 async function carry(box: Sandbox, port: number, socket: Socket): Promise<void> {
   const process = await box.spawn(["/bin/bash", "-c", CARRIER(port)], { stdin: true });

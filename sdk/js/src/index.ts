@@ -6,3 +6,5 @@ export { Process, type KillOptions } from "./process.js";
 export { Sandbox, type Command, type CommandOptions, type ExecOptions, type SpawnOptions } from "./sandbox.js";
 export type { ClientOptions, Content } from "./transport.js";
 export type * from "./types.js";
+export { forwardPort, type Forward } from "./forward.js";
+export { orchestrator, type SandboxOrchestrator, type SandboxStatus } from "./orchestrator.js";
