@@ -9,7 +9,12 @@ export interface Resources {
   pids?: number;
 }
 
-export type Matcher = { exact: string } | { startsWith: string } | { regex: string };
+/** One of the three. A `regex` is RE2, and matches anywhere unless it is anchored. */
+export interface Matcher {
+  exact?: string;
+  startsWith?: string;
+  regex?: string;
+}
 
 export interface RequestMatch {
   path?: Matcher;
@@ -18,18 +23,19 @@ export interface RequestMatch {
   headers?: readonly { key?: Matcher; value?: Matcher }[];
 }
 
-export type NetworkRule = { match?: RequestMatch } & (
-  | { transform: readonly { headers?: Readonly<Record<string, string | null>> }[] }
-  | { forwardURL: string }
-  | {
-      response: {
-        statusCode: number;
-        headers?: Readonly<Record<string, string>>;
-        body?: string;
-        contentType?: string;
-      };
-    }
-);
+/** Of `transform`, `forwardURL` and `response` exactly one. */
+export interface NetworkRule {
+  match?: RequestMatch;
+  /** A header that is null is removed. */
+  transform?: readonly { headers?: Readonly<Record<string, string | null>> }[];
+  forwardURL?: string;
+  response?: {
+    statusCode: number;
+    headers?: Readonly<Record<string, string>>;
+    body?: string;
+    contentType?: string;
+  };
+}
 
 export interface NetworkLimits {
   connections?: number;
