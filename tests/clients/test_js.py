@@ -76,6 +76,7 @@ def typecheck(folder, source, *options):
     """Against the types of the packages that are really there."""
     compiler = node_packages("js-tools", "typescript@5.9.3", "@types/node@20.19.0") / "node_modules"
     app = app_in(folder, f"types-{source.stem}", source)
+    (app / "package.json").write_text('{"type": "module"}')
     done = subprocess.run(
         ["node", compiler / "typescript" / "bin" / "tsc", "--noEmit", "--strict", "--skipLibCheck", "--target", "es2022",
          "--module", "nodenext", "--moduleResolution", "nodenext", "--types", "node",

@@ -3,34 +3,23 @@
  * `atoll.environment(options)` is its `environment`.
  */
 
-import { AtollError } from "./errors.js";
-import { BACKEND_NAME, atollBackend, type AtollBackend } from "./eve-backend.js";
-import type { AtollEveOptions, AtollEveSession, UseOptions } from "./eve-common.js";
-import { providerDefinition, type AtollEnvironmentOptions } from "./eve-provider.js";
+import { atollFor, type Atoll } from "./eve-atoll.js";
 
+export type { Atoll } from "./eve-atoll.js";
 export { SandboxTemplateNotProvisionedError } from "./eve-backend.js";
 export type { AtollBackend, AtollBackendHandle } from "./eve-backend.js";
 export type { AtollEveOptions, AtollEveSession, UseOptions } from "./eve-common.js";
 export type { AtollEnvironmentOptions } from "./eve-provider.js";
 
-// Eve's own function makes the environment, so that it is one of the eve that runs. Before 0.64 there is none.
-// @ts-ignore: eve is the app's, in the app's version.
-const eve = await import("eve/sandbox/provider").catch(() => undefined);
-const provider = eve?.defineSandboxProvider(providerDefinition);
+// Before 0.64 there is no such module, and eve's bundler ends a build at an import that it cannot resolve: so it sees none.
+const PROVIDER_MODULE = ["eve", "sandbox", "provider"].join("/");
 
-export interface Atoll {
-  (options?: AtollEveOptions): AtollBackend;
-  readonly provider: string;
-  /** @ts-ignore: before 0.64 there is no such type, and no such use. */
-  environment(options?: AtollEnvironmentOptions): import("eve/sandbox").SandboxEnvironment<UseOptions, AtollEveSession>;
+async function findDefinition(): Promise<((definition: any) => any) | undefined> {
+  try {
+    return (await import(PROVIDER_MODULE)).defineSandboxProvider;
+  } catch {
+    return undefined; // Who needs it is told by environment().
+  }
 }
 
-export const atoll: Atoll = Object.assign((options: AtollEveOptions = {}) => atollBackend(options), {
-  provider: BACKEND_NAME,
-  environment(options?: AtollEnvironmentOptions) {
-    if (provider) return provider.environment(options ?? {});
-    throw new AtollError("atoll.environment() needs eve 0.64 or newer; for older ones use backend: atoll()", {
-      code: "NOT_SUPPORTED",
-    });
-  },
-});
+export const atoll: Atoll = atollFor(await findDefinition());
