@@ -254,7 +254,22 @@ class TestEve(ClientCase):
                 self.assertNotIn("never", cancelled)
                 self.assertEqual(cancelled[-1], "0", "the whole tree is gone")
                 app.stop()
-                delete_snapshots()
+                self.server.delete_all()
+
+    def test_provider_that_bundlers_follow(self):
+        app = EveApp("0.80.1", "static")
+        sandbox = app.path / "agent" / "sandbox" / "sandbox.ts"
+        sandbox.write_text(sandbox.read_text().replace("atoll-sandbox/eve", "atoll-sandbox/eve/provider"))
+        app.run(app.eve("eval", "--verbose"))
+
+    def test_a_long_command_outlives_its_turn(self):
+        app = EveApp("0.80.1", "long")
+        self.addCleanup(app.stop)
+        app.run(app.eve("build"))
+        app.start()
+        let_go, later = app.drive("long")["outputs"]
+        self.assertNotEqual(let_go.get("status"), "completed", let_go)
+        self.assertEqual(later["stdout"], "finished\n", later)
 
     def test_types(self):
         for version, contract in EVE.items():

@@ -22,6 +22,12 @@ if (what === "create") {
   await response.result();
   const left = await say(session, bash("ls; cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 2718[23]' | wc -l"));
   print({ outputs: left });
+} else if (what === "long") {
+  // Newer versions of eve let go of a command after half a minute; it goes on, and its end is there for a later step.
+  const { session, response } = await client.sessions.create({ message: bash("sleep 34; echo finished > long.txt") });
+  const [first] = outputs(await response.result());
+  const [second] = await say(session, bash("for i in $(seq 200); do [ -e long.txt ] && break; sleep 0.1; done; cat long.txt"));
+  print({ outputs: [first, second] });
 } else if (what === "network") {
   const { session, response } = await client.sessions.create({ message: probe("policy") });
   await response.result();
