@@ -111,6 +111,10 @@ class TestPackage(ClientCase):
     def test_orchestrator(self):
         self.run_program(["node", SCRIPTS / "orchestrator.mjs", self.entry()], self.over_tcp())
 
+    def test_backend_of_eve_by_itself(self):
+        eve = Package.get() / "dist" / "eve.js"
+        self.run_program(["node", SCRIPTS / "eve-backend.mjs", eve, self.entry()], self.over_tcp())
+
     def test_examples(self):
         folder = node_packages("js-ai-7.0.169", "ai@7.0.169", "zod", *AI["7.0.169"])
         app = app_in(folder, "examples", SOURCE / "examples")

@@ -8,6 +8,7 @@ import {
 import { build, fingerprint } from "./blueprint.js";
 import { Client } from "./client.js";
 import { AtollError, NotFoundError, ValidationError } from "./errors.js";
+import { FORGOTTEN_SECONDS, IDLE_SECONDS } from "./lifetimes.js";
 import { forwardPort, type Forward } from "./forward.js";
 import { absolutePath, WORKSPACE } from "./paths.js";
 import { Sandbox } from "./sandbox.js";
@@ -151,7 +152,14 @@ export function harness(options: HarnessOptions = {}): HarnessProvider {
   const { url, apiKey, tenant, description, networkPolicy, ports, ...given } = options;
   const client = clientOf({ ...(url ? { url } : {}), ...(apiKey ? { apiKey } : {}), ...(tenant ? { tenant } : {}) });
   const policy: HarnessNetworkPolicy = networkPolicy ?? { mode: "deny-all" };
-  const create: CreateOptions = { ...given, ...(networkPolicy ? { network: combinedPolicy(policy, []) } : {}) };
+  const create: CreateOptions = { ...given, network: combinedPolicy(policy, []) };
+  // Said of every session: what the preparation of an identity was given is not for its sessions.
+  const standing = {
+    network: create.network!,
+    maxLifetimeSeconds: given.maxLifetimeSeconds ?? 0,
+    idleTimeoutSeconds: given.idleTimeoutSeconds ?? IDLE_SECONDS,
+    deleteAfterStoppedSeconds: given.deleteAfterStoppedSeconds ?? FORGOTTEN_SECONDS,
+  };
   const wrap = (box: Sandbox) => harnessSession(box, policy, ports ?? [], description);
   return {
     specificationVersion: "harness-sandbox-v1",
@@ -162,13 +170,13 @@ export function harness(options: HarnessOptions = {}): HarnessProvider {
       if (identity === undefined) {
         const box = await found(client, name.name, abortSignal);
         if (box) return wrap(box);
-        const fresh = await client.create({ ...create, ...name, signal: abortSignal });
+        const fresh = await client.create({ ...create, ...standing, ...name, signal: abortSignal });
         await first(fresh);
         return wrap(fresh);
       }
       const tag = `harness-${fingerprint(identity, create)}`;
       await build(client, { tag, create, prepare: first });
-      const made = { fromSnapshot: tag, signal: abortSignal, ...(networkPolicy ? { network: create.network! } : {}) };
+      const made = { ...standing, fromSnapshot: tag, signal: abortSignal };
       return wrap(name.name ? await client.getOrCreate({ ...made, name: name.name }) : await client.create(made));
     },
     async resumeSession({ sessionId, abortSignal }) {

@@ -54,7 +54,8 @@ export class Client {
         return await this.create(options);
       } catch (error) {
         // Somebody else is making it: its name is taken before it can be found.
-        if (!(error instanceof ConflictError) || Date.now() > deadline) throw error;
+        const taken = error instanceof ConflictError && error.fields.includes("name");
+        if (!taken || Date.now() > deadline) throw error;
       }
     }
   }

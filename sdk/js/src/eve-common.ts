@@ -3,6 +3,7 @@
 import { gzipSync } from "node:zlib";
 import { Client } from "./client.js";
 import { NotFoundError } from "./errors.js";
+import { FORGOTTEN_SECONDS, IDLE_SECONDS } from "./lifetimes.js";
 import type { Sandbox } from "./sandbox.js";
 import { makeSession, type Session } from "./session.js";
 import { tarOf } from "./tar.js";
@@ -40,9 +41,6 @@ export interface SeedFile {
   readonly content: string | Uint8Array;
 }
 
-const IDLE_SECONDS = 30 * 60;
-const FORGOTTEN_SECONDS = 30 * 24 * 3600;
-
 export function clientOf({ url, apiKey, tenant }: ClientOptions): Client {
   return new Client({ ...(url ? { url } : {}), ...(apiKey ? { apiKey } : {}), ...(tenant ? { tenant } : {}) });
 }
@@ -61,7 +59,10 @@ export function creation(options: AtollEveOptions): CreateOptions {
   };
 }
 
-/** Of the options, what a session's sandbox is made with: the rest is in the snapshot. */
+/**
+ * Of the options, what a session's sandbox is made with: the rest is in the snapshot. What a bootstrap was allowed to reach
+ * and how long it might take is not for the sessions, so that all of this is said again.
+ */
 export function sessionCreation(options: AtollEveOptions, tags: Readonly<Record<string, string>> = {}): CreateOptions {
   return {
     metadata: Object.fromEntries(Object.entries({ ...tags, framework: "eve" }).map(([name, value]) => [name, String(value).slice(0, 4096)])),
@@ -69,6 +70,7 @@ export function sessionCreation(options: AtollEveOptions, tags: Readonly<Record<
     deleteAfterStoppedSeconds: options.deleteAfterStoppedSeconds ?? FORGOTTEN_SECONDS,
     maxLifetimeSeconds: 0,
     autoResume: true,
+    network: options.networkPolicy ?? "deny-all",
   };
 }
 

@@ -81,7 +81,7 @@ function implementation(options: Readonly<AtollEnvironmentOptions>) {
       const network = open?.networkPolicy;
       const create = { ...sessionCreation(options, { sessionId: id }), name, fromSnapshot: artifact.snapshot };
       try {
-        const box = await client.getOrCreate({ ...create, ...(network === undefined ? {} : { network }) });
+        const box = await client.getOrCreate(network === undefined ? create : { ...create, network });
         return { handle: handleOf(box), state: { sandboxId: box.id, version: 1 as const } };
       } catch (error) {
         if (error instanceof NotFoundError && !(await isBuilt(client, artifact.snapshot)))

@@ -243,7 +243,7 @@ export class Sandbox {
         durationMs: Date.now() - begun,
       };
     } catch (error) {
-      await process.kill();
+      await process.kill().catch(() => undefined); // What is thrown is why.
       throw error;
     }
   }

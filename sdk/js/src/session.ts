@@ -70,10 +70,12 @@ export function makeSession(box: Sandbox, settings: SessionSettings = {}): Sessi
     nullIfMissing(box.files.read(path, { signal: abortSignal }));
   return {
     async run(options) {
-      // A signal, even one that never comes, makes it a followed process: nothing of long output is lost.
+      // A signal, even one that never comes, makes it a followed process: who follows holds a fast writer back.
       const signal = options.abortSignal ?? new AbortController().signal;
-      const { exitCode, stdout, stderr } = await box.exec(options.command, { ...command(options), signal });
-      return { exitCode, stdout, stderr };
+      const { exitCode, stdout, stderr, stdoutLost, stderrLost } = await box.exec(options.command, { ...command(options), signal });
+      const lost = stdoutLost + stderrLost;
+      const note = lost > 0 ? `atoll: the first ${lost} bytes of output came faster than they could be read\n` : "";
+      return { exitCode, stdout, stderr: note + stderr };
     },
     spawn: (async (options: RunOptions & { stdin?: boolean }) => {
       const { abortSignal, stdin } = options;
