@@ -14,8 +14,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr size_t kChunk = 256u << 10;
-
 Task<Result<void>> send_archive(Context& context, ExportInput input, std::string name,
                                 http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(auto reader, co_await context.manager.backend().export_archive(std::move(input)));
@@ -63,17 +61,6 @@ Task<Result<void>> export_snapshot(Context& context, http::Request& request,
   co_return co_await send_archive(context, std::move(input), snapshot->id, writer);
 }
 
-Task<Result<std::shared_ptr<TemplateUpload>>> receive(Context& context, http::Request& request) {
-  ATOLL_CO_ASSIGN(auto upload, co_await context.manager.backend().start_upload());
-  for (;;) {
-    std::string block(kChunk, '\0');
-    ATOLL_CO_ASSIGN(size_t size, co_await request.body->read(block));
-    if (size == 0) co_return upload;
-    block.resize(size);
-    ATOLL_CO_TRY(co_await upload->write(std::move(block)));
-  }
-}
-
 // What the note does not say, or says wrongly, is as usual.
 sandbox::SnapshotInput read_note(const std::string& note) {
   sandbox::SnapshotInput input;
@@ -97,7 +84,7 @@ Task<Result<void>> import_snapshot(Context& context, http::Request& request,
   ImportInput input;
   input.name = random_id("imported-");
   input.source = "upload";
-  ATOLL_CO_ASSIGN(input.upload, co_await receive(context, request));
+  ATOLL_CO_ASSIGN(input.upload, co_await receive_archive(context, request));
   std::string name = input.name;
   ATOLL_CO_ASSIGN(ImportedTemplate made,
                   co_await context.manager.backend().import_template(std::move(input)));

@@ -32,4 +32,10 @@ Result<sandbox::SnapshotPtr> find_checkpoint(Context& context, const std::string
               "no checkpoint '" + id_or_tag + "'; list them to see what there is");
 }
 
+Result<std::string> source_of_snapshots(Context& context, const std::string& sandbox) {
+  auto id = context.manager.known_id(context.who.caller, sandbox);
+  if (id || context.manager.snapshots().list(context.who.caller, sandbox).empty()) return id;
+  return sandbox;
+}
+
 }  // namespace atl::api

@@ -13,4 +13,7 @@ Result<sandbox::SnapshotInput> read_snapshot_fields(http::JsonObjectReader& read
 // A snapshot that has processes.
 Result<sandbox::SnapshotPtr> find_checkpoint(Context& context, const std::string& id_or_tag);
 
+// The id of the sandbox, which snapshots outlive, and all memory of it.
+Result<std::string> source_of_snapshots(Context& context, const std::string& sandbox);
+
 }  // namespace atl::api

@@ -54,13 +54,8 @@ Task<Result<void>> send_list(Context& context, const std::string& sandbox,
 
 Task<Result<void>> list_of_sandbox(Context& context, http::Request& request,
                                    http::ResponseWriter& writer) {
-  auto id = context.manager.known_id(context.who.caller, request.param("id"));
-  if (id) co_return co_await send_list(context, *id, writer);
-  // Snapshots outlive their sandbox, and all memory of it.
-  const std::string& old = request.param("id");
-  bool any = !context.manager.snapshots().list(context.who.caller, old).empty();
-  if (!any) co_return fail(std::move(id).error());
-  co_return co_await send_list(context, old, writer);
+  ATOLL_CO_ASSIGN(std::string source, source_of_snapshots(context, request.param("id")));
+  co_return co_await send_list(context, source, writer);
 }
 
 Task<Result<void>> list_all(Context& context, http::Request&, http::ResponseWriter& writer) {

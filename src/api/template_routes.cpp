@@ -15,8 +15,6 @@ namespace {
 namespace asio = boost::asio;
 namespace json = boost::json;
 
-constexpr size_t kChunk = 256u << 10;
-
 Task<Result<void>> list(Context& context, http::Request& request, const char* key,
                         http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(bool all, request.query.flag("all"));
@@ -103,14 +101,8 @@ Task<Result<ImportInput>> receive_upload(Context& context, http::Request& reques
   ATOLL_CO_TRY(image::parse_template_reference(input.name));
   input.tag = request.query.get("tag").value_or("");
   input.source = "upload";
-  ATOLL_CO_ASSIGN(input.upload, co_await context.manager.backend().start_upload());
-  for (;;) {
-    std::string block(kChunk, '\0');
-    ATOLL_CO_ASSIGN(size_t size, co_await request.body->read(block));
-    if (size == 0) co_return input;
-    block.resize(size);
-    ATOLL_CO_TRY(co_await input.upload->write(std::move(block)));
-  }
+  ATOLL_CO_ASSIGN(input.upload, co_await receive_archive(context, request));
+  co_return input;
 }
 
 Task<Result<ImportInput>> read_input(Context& context, http::Request& request, bool& streamed) {

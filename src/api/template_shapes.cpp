@@ -54,4 +54,17 @@ Result<std::string> result_json(const Service& service, const ImportedTemplate& 
   return json::serialize(object);
 }
 
+Task<Result<std::shared_ptr<TemplateUpload>>> receive_archive(Context& context,
+                                                              http::Request& request) {
+  constexpr size_t kChunk = 256u << 10;
+  ATOLL_CO_ASSIGN(auto upload, co_await context.manager.backend().start_upload());
+  for (;;) {
+    std::string block(kChunk, '\0');
+    ATOLL_CO_ASSIGN(size_t size, co_await request.body->read(block));
+    if (size == 0) co_return upload;
+    block.resize(size);
+    ATOLL_CO_TRY(co_await upload->write(std::move(block)));
+  }
+}
+
 }  // namespace atl::api

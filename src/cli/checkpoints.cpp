@@ -5,6 +5,7 @@
 
 #include "cli/json_out.h"
 #include "cli/report.h"
+#include "cli/snapshot_commands.h"
 #include "cli/table.h"
 #include "cli/terminal.h"
 #include "cli/units.h"
@@ -93,25 +94,8 @@ Command list_command() {
 }
 
 Command remove_command() {
-  auto names = std::make_shared<std::vector<std::string>>();
-  Command command;
-  command.name = "rm";
-  command.summary = "Remove checkpoints; sandboxes made from them stay";
-  command.examples = {"atoll checkpoint rm ckpt-91b7e0aa53cd"};
-  command.arguments = {{"CHECKPOINT", "ids or tags", names.get()}};
-  command.run = [names](const Globals& globals) {
-    return with_client(globals, [&](Client& client) -> Result<int> {
-      for (const std::string& name : *names) {
-        ATOLL_TRY(client.remove_checkpoint(name));
-        if (globals.json)
-          print_json(JsonObject().text("removed", name).take());
-        else if (!globals.quiet)
-          print_out(name + "\n");
-      }
-      return 0;
-    });
-  };
-  return command;
+  return remove_kept_command("checkpoints", "CHECKPOINT", "atoll checkpoint rm ckpt-91b7e0aa53cd",
+                             &Client::remove_checkpoint);
 }
 
 }  // namespace

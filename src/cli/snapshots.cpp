@@ -107,25 +107,8 @@ Command list_command() {
 }
 
 Command remove_command() {
-  auto names = std::make_shared<std::vector<std::string>>();
-  Command command;
-  command.name = "rm";
-  command.summary = "Remove snapshots; sandboxes made from them stay";
-  command.examples = {"atoll snapshot rm snap-4f1c09d2a7be"};
-  command.arguments = {{"SNAPSHOT", "ids or tags", names.get()}};
-  command.run = [names](const Globals& globals) {
-    return with_client(globals, [&](Client& client) -> Result<int> {
-      for (const std::string& name : *names) {
-        ATOLL_TRY(client.remove_snapshot(name));
-        if (globals.json)
-          print_json(JsonObject().text("removed", name).take());
-        else if (!globals.quiet)
-          print_out(name + "\n");
-      }
-      return 0;
-    });
-  };
-  return command;
+  return remove_kept_command("snapshots", "SNAPSHOT", "atoll snapshot rm snap-4f1c09d2a7be",
+                             &Client::remove_snapshot);
 }
 
 }  // namespace
