@@ -97,7 +97,7 @@ class LeakCounter:
                 lines.append(f"{what}: {limit} -> {len(items)}: {', '.join(new[:8])}")
         return "\n".join(lines)
 
-    def check(self, seconds=15):
+    def check(self, seconds=45):
         """All sandboxes have been deleted: nothing may have grown. Clean-up is asynchronous."""
         last = [""]
 
@@ -119,7 +119,7 @@ class LeakCounter:
         if left:
             raise AssertionError(f"left behind, {seconds} s after the server's end: {left}")
 
-    def assert_empty(self, seconds=15):
+    def assert_empty(self, seconds=45):
         """For a server that has ended with all sandboxes deleted: nothing at all is left. But for the trash, which has
         a test of its own: the next start goes on with it."""
         last = [{}]
