@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "cli/doctor.h"
+#include "os/gate.h"
 #include "os/syscalls.h"
 
 #ifndef CLONE_NEWTIME
@@ -142,6 +143,33 @@ Check check_capability() {
                   geteuid() == 0 ? "add it to the service or container" : "sudo atoll doctor");
 }
 
+// In a namespace of its own, which goes with the process.
+int try_gate(os::Steering steering) {
+  return try_in_child([&] {
+    UniqueFd home(open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+    auto gate = os::open_spare_gate(home.get(), steering);
+    if (gate) return 0;
+    errno = gate.error().sys_errno();
+    return -1;
+  });
+}
+
+Check check_gate() {
+  constexpr const char* kName = "network gate";
+  if (geteuid() != 0) {
+    return degraded(kName, "could not be tried without root", "sudo atoll doctor");
+  }
+  int refused = try_gate(os::Steering::Program);
+  if (refused == 0) return check_ok(kName, "by a BPF program");
+  std::string detail = fmt::format("bpf sk_lookup: {}", strerror(refused));
+  if (try_gate(os::Steering::Redirection) == 0) {
+    return degraded(kName, detail + "; connections are redirected by nf_tables, which is slower",
+                    "use a kernel with CONFIG_BPF_SYSCALL, 5.9 or newer");
+  }
+  return missing(kName, detail + ", and nf_tables cannot redirect: sandboxes have no network",
+                 "modprobe nft_redir nf_conntrack, or a kernel with CONFIG_BPF_SYSCALL");
+}
+
 }  // namespace
 
 bool kernel_at_least(const std::string& release, int major, int minor) {
@@ -165,6 +193,7 @@ std::vector<Check> kernel_checks() {
   checks.push_back(check_pidfd());
   checks.push_back(check_openat2());
   checks.push_back(check_capability());
+  checks.push_back(check_gate());
   return checks;
 }
 

@@ -47,6 +47,7 @@ struct Config {
   uint32_t events_keep_hours = 0;
   std::string dns_upstream;          // ADDRESS:PORT; empty: the host's name servers
   std::string egress_allow_private;  // subnets with commas between
+  std::string egress_steering;       // "auto", "program" or "redirection"
   std::string egress_ca;             // PEM file; empty: the system's authorities
 
   int ready_fd = -1;  // a flag only: gets "ready\n" once requests are served

@@ -7,6 +7,7 @@ namespace atl::config {
 namespace {
 
 constexpr std::array<std::string_view, 2> kOnExit = {"keep", "stop"};
+constexpr std::array<std::string_view, 3> kSteering = {"auto", "program", "redirection"};
 constexpr std::array<std::string_view, 4> kLevels = {"debug", "info", "warning", "error"};
 constexpr std::array<std::string_view, 2> kFormats = {"json", "text"};
 
@@ -78,6 +79,10 @@ constexpr auto kSettings = std::to_array<Setting>({
     {"egress_allow_private", Kind::Text, "",
      "private subnets that sandboxes' policies may allow, with commas between; empty: none",
      ATOLL_AT(egress_allow_private)},
+    {"egress_steering", Kind::Choice, "auto",
+     "what brings sandboxes' connections to us: a BPF program, redirection by nf_tables, or auto "
+     "for the first that works",
+     ATOLL_AT(egress_steering), kSteering},
     {"egress_ca", Kind::File, "",
      "certificate authorities (PEM) of servers that secrets are sent to; empty: the system's",
      ATOLL_AT(egress_ca)},

@@ -12,6 +12,7 @@
 
 #include "base/log.h"
 #include "egress/connection.h"
+#include "egress/destination.h"
 
 namespace atl::egress {
 
@@ -107,12 +108,14 @@ void Outlet::accept_all(int listener) {
       linger at_once{.l_onoff = 1, .l_linger = 0};
       setsockopt(fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     };
-    sockaddr_storage wanted{};
-    socklen_t size = sizeof wanted;
-    if (getsockname(fd.get(), reinterpret_cast<sockaddr*>(&wanted), &size) != 0) continue;
+    auto wanted = destination_of(fd.get());
+    if (!wanted) {
+      reset();
+      continue;
+    }
     Basis basis{.name = {},
-                .address = IpAddress::from(wanted),
-                .port = port_of(wanted),
+                .address = IpAddress::from(*wanted),
+                .port = port_of(*wanted),
                 .protocol = Protocol::Opaque,
                 .intercepted = false};
     uint32_t most = policy_->value().limits.connections;

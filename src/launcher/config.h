@@ -23,6 +23,7 @@ struct LauncherConfig {
   Limits default_limits;
   uint32_t reserve = 4;        // blank slots kept ready
   uint64_t storage_bytes = 0;  // of the pool's image; 0: half of what is free
+  std::string steering;        // what brings connections to gates; see GateKeeper
   std::string criu_dir;        // where criu is unpacked; empty: nowhere
 };
 

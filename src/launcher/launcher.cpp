@@ -73,7 +73,7 @@ Launcher::Launcher(LauncherConfig config, os::CgroupTree cgroups, storage::State
       cgroups_(std::move(cgroups)),
       pool_(std::move(pool)),
       trash_(std::move(trash)),
-      gates_(std::move(config_.egress)),
+      gates_(std::move(config_.egress), config_.steering),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       message_(kMaxMessage, 0),
       next_block_(os::kFirstIdBlock),

@@ -143,6 +143,7 @@ Result<void> Launcher::on_status(uint32_t id) {
   if (!pool_.lacking().empty()) {
     status.degraded.push_back("no snapshots, forks or disk limits: " + pool_.lacking());
   }
+  if (!gates_.degraded().empty()) status.degraded.push_back(gates_.degraded());
   status.cgroup_mode = to_string(cgroups_.mode());
   if (!cgroups_.has_unified())
     status.degraded.push_back("cgroup v2 is not mounted: no freeze, no per-command kill");

@@ -7,37 +7,39 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "os/loopback.h"
+
 namespace atl::os {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr uint16_t kTcpPort = 1;
-constexpr uint16_t kDnsPort = 53;
 
 struct Place {
   sockaddr_storage address{};
   socklen_t size = 0;
 };
 
-Place place_of(int family, uint16_t port) {
+// A program steers to any socket. Redirected packets arrive at loopback addresses.
+Place place_of(int family, uint16_t port, Steering steering) {
+  bool loopback = steering == Steering::Redirection;
   Place place;
   if (family == AF_INET) {
     auto& four = reinterpret_cast<sockaddr_in&>(place.address);
     four.sin_family = AF_INET;
     four.sin_port = htons(port);
-    inet_pton(AF_INET, kGateV4, &four.sin_addr);
+    inet_pton(AF_INET, loopback ? "127.0.0.1" : kGateV4, &four.sin_addr);
     place.size = sizeof four;
   } else {
     auto& six = reinterpret_cast<sockaddr_in6&>(place.address);
     six.sin6_family = AF_INET6;
     six.sin6_port = htons(port);
-    inet_pton(AF_INET6, kGateV6, &six.sin6_addr);
+    inet_pton(AF_INET6, loopback ? "::1" : kGateV6, &six.sin6_addr);
     place.size = sizeof six;
   }
   return place;
 }
 
-Result<UniqueFd> make_socket(int family, int type) {
+Result<UniqueFd> make_socket(int family, int type, Steering steering) {
   UniqueFd fd(socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return fail_errno("socket", "the gate");
   int on = 1;
@@ -55,7 +57,7 @@ Result<UniqueFd> make_socket(int family, int type) {
   if (!stream && family == AF_INET6) {
     setsockopt(fd.get(), IPPROTO_IPV6, IPV6_RECVPKTINFO, &on, sizeof on);
   }
-  Place place = place_of(family, stream ? kTcpPort : kDnsPort);
+  Place place = place_of(family, stream ? kGateTcpPort : kGateDnsPort, steering);
   if (bind(fd.get(), reinterpret_cast<sockaddr*>(&place.address), place.size) != 0) {
     return fail_errno("bind", "the gate");
   }
@@ -63,28 +65,45 @@ Result<UniqueFd> make_socket(int family, int type) {
   return fd;
 }
 
-Result<Gate> open_here() {
+Result<Gate> open_here(Steering steering) {
   ATOLL_TRY(make_all_addresses_local());
   Gate gate;
-  ATOLL_ASSIGN(gate.sockets[Gate::Tcp4], make_socket(AF_INET, SOCK_STREAM));
-  ATOLL_ASSIGN(gate.sockets[Gate::Tcp6], make_socket(AF_INET6, SOCK_STREAM));
-  ATOLL_ASSIGN(gate.sockets[Gate::Udp4], make_socket(AF_INET, SOCK_DGRAM));
-  ATOLL_ASSIGN(gate.sockets[Gate::Udp6], make_socket(AF_INET6, SOCK_DGRAM));
+  ATOLL_ASSIGN(gate.sockets[Gate::Tcp4], make_socket(AF_INET, SOCK_STREAM, steering));
+  ATOLL_ASSIGN(gate.sockets[Gate::Tcp6], make_socket(AF_INET6, SOCK_STREAM, steering));
+  ATOLL_ASSIGN(gate.sockets[Gate::Udp4], make_socket(AF_INET, SOCK_DGRAM, steering));
+  ATOLL_ASSIGN(gate.sockets[Gate::Udp6], make_socket(AF_INET6, SOCK_DGRAM, steering));
   UniqueFd netns(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!netns.valid()) return fail_errno("open", "the network namespace");
-  ATOLL_ASSIGN(gate.link, steer_by_bpf(gate.sockets, netns.get()));
+  if (steering == Steering::Program) {
+    ATOLL_ASSIGN(gate.hold, steer_by_program(gate.sockets, netns.get()));
+  } else {
+    ATOLL_TRY(steer_by_redirection());
+    gate.hold = std::move(netns);
+  }
   // Without it datagrams go nowhere all the same, only more slowly.
   (void)refuse_other_packets();
   return gate;
 }
 
+void come_home(int home) {
+  // Failing to would leave a privileged process in a sandbox's namespace.
+  if (setns(home, CLONE_NEWNET) != 0) abort();
+}
+
 }  // namespace
 
-Result<Gate> open_gate(int pidfd, int home) {
+Result<Gate> open_gate(int pidfd, int home, Steering steering) {
   if (setns(pidfd, CLONE_NEWNET) != 0) return fail_errno("setns", "the sandbox's network");
-  Result<Gate> gate = open_here();
-  // Failing to come home would leave a privileged process in a sandbox's namespace.
-  if (setns(home, CLONE_NEWNET) != 0) abort();
+  Result<Gate> gate = open_here(steering);
+  come_home(home);
+  return gate;
+}
+
+Result<Gate> open_spare_gate(int home, Steering steering) {
+  if (unshare(CLONE_NEWNET) != 0) return fail_errno("unshare", "network namespace");
+  Result<void> up = bring_loopback_up();
+  Result<Gate> gate = up ? open_here(steering) : Result<Gate>(fail(std::move(up).error()));
+  come_home(home);
   return gate;
 }
 

@@ -169,7 +169,7 @@ Result<UniqueFd> make_map(const std::array<UniqueFd, Gate::kCount>& sockets) {
 
 }  // namespace
 
-Result<UniqueFd> steer_by_bpf(const std::array<UniqueFd, Gate::kCount>& sockets, int netns) {
+Result<UniqueFd> steer_by_program(const std::array<UniqueFd, Gate::kCount>& sockets, int netns) {
   ATOLL_ASSIGN(UniqueFd map, make_map(sockets));
   std::vector<bpf_insn> code = program(map.get());
   bpf_attr load{};

@@ -109,6 +109,7 @@ void enter_child(Prepared& prepared) {
   given.default_limits = config.default_limits;
   given.reserve = config.reserve;
   given.storage_bytes = config.storage_bytes;
+  given.steering = config.egress_steering;
   given.criu_dir = find_criu(config.criu);
   launcher::run_launcher(std::move(given));
 }
