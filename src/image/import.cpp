@@ -14,7 +14,7 @@ namespace {
 
 // Part of every layer id: raise them when finish_layer or extraction starts to make something else
 // of the same archive.
-constexpr int kRootfsFormat = 1;
+constexpr int kRootfsFormat = 2;
 constexpr int kDiffFormat = 1;
 constexpr size_t kDigitsInId = 40;
 constexpr size_t kChunk = 256 * 1024;

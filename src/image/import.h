@@ -50,7 +50,7 @@ std::string layer_id(LayerKind kind, const std::string& digest);
 
 // The layer on top of those of an image: the device nodes and the places that a sandbox mounts
 // something onto. A root filesystem has them in its one layer.
-inline constexpr const char* kPlacesLayer = "places-1";
+inline constexpr const char* kPlacesLayer = "places-2";
 
 using ByteProgress = std::function<void(uint64_t bytes)>;
 

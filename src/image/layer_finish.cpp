@@ -6,6 +6,7 @@
 
 #include "base/unique_fd.h"
 #include "image/tree.h"
+#include "os/file.h"
 #include "os/id_map.h"
 
 namespace atl::image {
@@ -77,6 +78,23 @@ Result<void> make_agent_mount_point(int layer) {
   return own(dir.get(), "agent");
 }
 
+// Where names are asked for: whatever the address, the gate answers. A file that says more than
+// that there is nothing is the image's own.
+Result<void> make_resolver_file(int layer) {
+  constexpr const char* kName = "resolv.conf";
+  constexpr off_t kSaysNothing = 64;
+  ATOLL_ASSIGN(UniqueFd etc, ensure_directory(layer, "etc", owned_by(0, 0755), Existing::Keep));
+  struct stat present {};
+  bool there = fstatat(etc.get(), kName, &present, AT_SYMLINK_NOFOLLOW) == 0;
+  if (there && S_ISREG(present.st_mode) && present.st_size > kSaysNothing) return {};
+  ATOLL_TRY(remove_tree(etc.get(), kName));
+  UniqueFd file(openat(etc.get(), kName, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!file.valid()) return fail_errno("openat", kName);
+  ATOLL_TRY(os::write_all(file.get(), "nameserver 10.0.2.3\n"));
+  if (fchmod(file.get(), 0644) != 0) return fail_errno("fchmod", kName);
+  return own(etc.get(), kName);
+}
+
 }  // namespace
 
 Result<void> finish_layer(int layer_dir) {
@@ -85,6 +103,7 @@ Result<void> finish_layer(int layer_dir) {
   if (fchmod(layer_dir, 0755) != 0) return fail_errno("fchmod");
   ATOLL_TRY(make_dev(layer_dir));
   ATOLL_TRY(make_agent_mount_point(layer_dir));
+  ATOLL_TRY(make_resolver_file(layer_dir));
   ATOLL_TRY(ensure_directory(layer_dir, "proc", owned_by(0, 0555), Existing::Reset));
   ATOLL_TRY(ensure_directory(layer_dir, "sys", owned_by(0, 0555), Existing::Reset));
   ATOLL_TRY(ensure_directory(layer_dir, "tmp", owned_by(0, 01777), Existing::Reset));

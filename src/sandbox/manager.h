@@ -202,7 +202,6 @@ class Manager : public std::enable_shared_from_this<Manager> {
                                 const FoundTemplate& found) const;
   void add_network_env(const NetworkPolicy& policy, CreateInput& input) const;
   Task<Result<void>> prepare_inside(Sandbox& sandbox, NetworkHolds holds);
-  Task<Result<void>> write_inside(SandboxSession& session, std::string path, std::string text);
   Task<Result<void>> trust_inside(SandboxSession& session, const std::string& certificate);
   void note_traffic(const std::string& id, std::vector<NetworkEntry> entries);
   CreateInput input_to_reattach(const Record& record) const;

@@ -15,9 +15,6 @@ namespace {
 
 constexpr const char* kBundle = "/etc/ssl/certs/ca-certificates.crt";
 constexpr const char* kOwnCertificate = "/usr/local/share/ca-certificates/atoll-egress.crt";
-constexpr const char* kResolvConf = "/etc/resolv.conf";
-constexpr const char* kResolvers =
-    "# Written by Atoll: whatever the address, Atoll answers.\nnameserver 10.0.2.3\n";
 constexpr std::string_view kBegin = "# Atoll: whom this sandbox trusts for hosts with rules\n";
 constexpr std::string_view kEnd = "# Atoll: end\n";
 constexpr uint64_t kMostBundle = 4u << 20;
@@ -39,26 +36,6 @@ Task<Result<void>> write_text(SandboxSession& session, std::string path, std::st
   ATOLL_CO_TRY(co_await writer->write(text));
   ATOLL_CO_TRY(co_await writer->finish());
   co_return Result<void>();
-}
-
-// Which name server to ask, written while the gate is made.
-using Written = std::shared_ptr<async::OneShot<Result<void>>>;
-Written start_resolver(const boost::asio::any_io_executor& executor,
-                       std::shared_ptr<SandboxHandle> handle) {
-  auto done = std::make_shared<async::OneShot<Result<void>>>();
-  auto write_file = [handle, done]() -> Task<void> {
-    // A file that says more than that there is nothing is somebody's own.
-    constexpr uint64_t kEmptyBytes = 64;
-    SandboxSession& session = handle->session();
-    auto present = co_await session.stat(kResolvConf);
-    Result<void> written;
-    if (!present || present->size <= kEmptyBytes) {
-      written = co_await write_text(session, kResolvConf, kResolvers);
-    }
-    done->set(std::move(written));
-  };
-  boost::asio::co_spawn(executor, write_file, boost::asio::detached);
-  return done;
 }
 
 // What was added before goes.
@@ -106,21 +83,9 @@ Task<Result<void>> Manager::apply_network(Sandbox& sandbox, Missing missing) {
   if (intercepts(policy) && network_.seed) {
     rules.ca_seed = network_.seed("egress-ca/" + record.id + "/" + record.generation);
   }
-  bool inside = record.status != Status::Paused;  // else nothing inside can answer
-  auto resolver = inside && !rules.deny_all ? start_resolver(executor_, handle) : nullptr;
-  auto holds = co_await handle->set_network(std::move(rules));
-  if (resolver != nullptr) {
-    auto written = co_await resolver->wait();
-    if (holds && !written) co_return written;
-  }
-  if (!holds) co_return fail(std::move(holds).error());
-  if (!inside) co_return Result<void>();
-  co_return co_await prepare_inside(sandbox, std::move(*holds));
-}
-
-Task<Result<void>> Manager::write_inside(SandboxSession& session, std::string path,
-                                         std::string text) {
-  return write_text(session, std::move(path), std::move(text));
+  ATOLL_CO_ASSIGN(NetworkHolds holds, co_await handle->set_network(std::move(rules)));
+  if (record.status == Status::Paused) co_return Result<void>();  // nothing inside can answer
+  co_return co_await prepare_inside(sandbox, std::move(holds));
 }
 
 Task<Result<void>> Manager::prepare_inside(Sandbox& sandbox, NetworkHolds holds) {
@@ -136,7 +101,7 @@ Task<Result<void>> Manager::prepare_inside(Sandbox& sandbox, NetworkHolds holds)
 // In the bundle that is, and where update-ca-certificates finds it when it makes the next.
 Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::string& certificate) {
   ATOLL_CO_TRY(co_await session.make_directory("/usr/local/share/ca-certificates", true, kRoot));
-  ATOLL_CO_TRY(co_await write_inside(session, kOwnCertificate, certificate));
+  ATOLL_CO_TRY(co_await write_text(session, kOwnCertificate, certificate));
   std::string bundle;
   auto reader = co_await session.read_file(kBundle, ReadOptions{.limit = kMostBundle});
   while (reader) {
@@ -148,7 +113,7 @@ Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::str
   if (!bundle.empty() && !bundle.ends_with('\n')) bundle.push_back('\n');
   bundle.append(kBegin).append(certificate).append(kEnd);
   ATOLL_CO_TRY(co_await session.make_directory("/etc/ssl/certs", true, kRoot));
-  co_return co_await write_inside(session, kBundle, std::move(bundle));
+  co_return co_await write_text(session, kBundle, std::move(bundle));
 }
 
 Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy) {
