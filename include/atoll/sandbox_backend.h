@@ -122,6 +122,7 @@ struct CreateInput {
   std::string workdir;         // empty: as usual
   bool ephemeral = false;      // its files need not survive a crash of the host
   bool existing = false;       // it has files already; NotFound where they are missing
+  bool gate = false;           // it has a way out, which refuses all until set_network()
   bool frozen = false;         // the one to reattach is paused
   bool reattach_only = false;  // NotFound unless the one in existing_metadata still runs
   bool keep_settings = false;  // the one to reattach knows its environment, user and profile best
@@ -143,7 +144,6 @@ struct NetworkRules {
 };
 struct NetworkHolds {
   std::string certificate;  // PEM, whom the sandbox has to trust; empty: nobody
-  bool first = false;       // it had no way out before
 };
 
 // What a sandbox uses now, with what only its host can tell.

@@ -271,6 +271,9 @@ Result<wire::Built> Launcher::try_build(Slot& slot, const PendingBuild& build) {
   for (UniqueFd& tree : plan.used) to_close_.push_back(std::move(tree));
   int64_t mounted = os::monotonic_us();
   ATOLL_TRY(attach_rootfs(slot.pidfd.get(), rootfs, request.sandbox));
+  if (request.gate) {
+    ATOLL_ASSIGN(slot.gate, gates_.open(slot.id, slot.pidfd.get()));
+  }
   discard.dismiss();
   to_close_.push_back(std::move(slot.mount_mapping));
   to_close_.push_back(std::move(rootfs));

@@ -138,6 +138,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
     // A variable given for this sandbox alone wins over the tenant's secret of that name.
     input.env.insert(values.begin(), values.end());
   }
+  input.gate = spec.network.mode != NetworkPolicy::Mode::DenyAll;
   add_network_env(spec.network, input);
   // And both win over the template's.
   input.env.insert(found.settings.env.begin(), found.settings.env.end());

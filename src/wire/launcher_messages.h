@@ -69,7 +69,8 @@ struct BuildRequest {
   Limits limits;
   bool ephemeral = false;  // its files need not survive a host crash
   bool existing = false;   // it has files already, and must have
-  void visit(auto& v) { v(sandbox, layers, limits, ephemeral, existing); }
+  bool gate = false;       // it has a way out
+  void visit(auto& v) { v(sandbox, layers, limits, ephemeral, existing, gate); }
 };
 
 struct Built {

@@ -136,6 +136,7 @@ Result<wire::BuildRequest> NativeBackend::build_request(const CreateInput& input
   request.limits = input.limits;
   request.ephemeral = input.ephemeral;
   request.existing = input.existing;
+  request.gate = input.gate;
   return request;
 }
 
@@ -149,7 +150,7 @@ NativeBackend::HandlePtr NativeBackend::handle_of(const wire::Built& built,
                        .attach_us = built.attach_us,
                        .slot_was_ready = built.slot_was_ready};
   return std::make_shared<NativeHandle>(*this, Place{built.slot, std::move(layers)},
-                                        std::move(session), timings);
+                                        std::move(session), timings, input.gate);
 }
 
 Task<Result<NativeBackend::HandlePtr>> NativeBackend::build(CreateInput input) {

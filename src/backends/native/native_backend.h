@@ -119,11 +119,12 @@ std::string joined(const std::vector<std::string>& names);
 class NativeHandle : public SandboxHandle {
  public:
   NativeHandle(NativeBackend& backend, Place place, std::unique_ptr<NativeSession> session,
-               BuildTimings timings)
+               BuildTimings timings, bool has_gate = false)
       : backend_(backend),
         place_(std::move(place)),
         session_(std::move(session)),
-        timings_(timings) {}
+        timings_(timings),
+        has_gate_(has_gate) {}
 
   SandboxSession& session() override { return *session_; }
   SessionState capture_state() const override;
@@ -144,7 +145,7 @@ class NativeHandle : public SandboxHandle {
   Place place_;
   std::unique_ptr<NativeSession> session_;
   BuildTimings timings_;
-  bool has_gate_ = false;
+  bool has_gate_;
 };
 
 }  // namespace atl::native

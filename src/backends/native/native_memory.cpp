@@ -24,6 +24,7 @@ Task<Result<CopyTimings>> NativeBackend::keep_memory(MemoryInput input) {
 Task<Result<std::shared_ptr<SandboxHandle>>> NativeBackend::revive(CreateInput input,
                                                                    std::string image) {
   std::string key = input.session_key;
+  input.gate = false;  // it is revived without one
   auto turn = co_await under_way_.take(key);
   if (live_.contains(key)) co_return fail(ErrorCode::InvalidState, "the sandbox runs already");
   wire::ReviveRequest request{.image = std::move(image), .sandbox = {}};

@@ -45,12 +45,11 @@ Task<Result<NetworkHolds>> NativeHandle::set_network(NetworkRules rules) {
   for (auto& [name, value] : rules.secrets) request.secrets.push_back({name, std::move(value)});
   ATOLL_CO_ASSIGN(auto holds,
                   co_await backend_.egress_->call<wire::PolicyHolds>(std::move(request)));
-  bool first = !has_gate_;
-  if (first) {
+  if (!has_gate_) {
     ATOLL_CO_TRY(co_await backend_.launcher_->tell(wire::GateRequest{.slot = place_.slot}));
     has_gate_ = true;
   }
-  co_return NetworkHolds{.certificate = std::move(holds.certificate), .first = first};
+  co_return NetworkHolds{.certificate = std::move(holds.certificate)};
 }
 
 }  // namespace atl::native
