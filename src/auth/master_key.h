@@ -10,6 +10,7 @@ namespace atl::auth {
 
 // What subkeys are for. A new use takes a new label: no key ever serves two.
 inline constexpr std::string_view kSecretsLabel = "secrets";
+inline constexpr std::string_view kPoliciesLabel = "network-policies";
 inline constexpr std::string_view kTokenSigningLabel = "token-signing";
 inline constexpr std::string_view kRuntimeTokenLabel = "runtime-token";
 

@@ -58,7 +58,7 @@ TEST(Due, StoppedOnesAreShelvedForAsLongAsSaid) {
 
 TEST(Due, RecordsKeepTheTimeOfTheirBoot) {
   Record record = started(10 * kHour);
-  auto again = decode_record(encode_record(record));
+  auto again = decode_record(encode_record(record).value());
   ASSERT_TRUE(again) << again.error().message();
   EXPECT_EQ(again->since.boot, "this");
   EXPECT_EQ(again->since.ms, 10 * kHour);

@@ -37,7 +37,7 @@ Task<Result<void>> Manager::start() {
   ATOLL_CO_TRY(load_snapshots());
   ATOLL_CO_ASSIGN(auto records, store_.load_sandboxes());
   for (const auto& [id, text] : records) {
-    auto record = decode_record(text);
+    auto record = decode_record(text, network_.seal);
     if (!record) co_return fail(std::move(record).error().context(id));
     ATOLL_CO_TRY(co_await adopt(std::move(*record)));
   }

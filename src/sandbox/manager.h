@@ -71,6 +71,7 @@ struct NetworkSource {
       secrets;
   // 32 bytes that only this server can compute.
   std::function<std::string(const std::string& label)> seed;
+  PolicySeal seal;
 };
 
 class Manager : public std::enable_shared_from_this<Manager> {
@@ -212,6 +213,8 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> save(Sandbox& sandbox, std::string event);
   Task<Result<void>> save_or_restore(Sandbox& sandbox, Record before, std::string event);
   Task<Result<void>> write(store::Write write);
+  Result<void> put(const Record& record, store::Write& change) const;
+  Result<void> put(const Snapshot& snapshot, store::Write& change) const;
   Event event_of(const Sandbox& sandbox, std::string type);
 
   Task<Result<void>> adopt(Record record);

@@ -40,9 +40,15 @@ Task<Result<void>> Manager::write(store::Write write) {
 
 Task<Result<void>> Manager::save(Sandbox& sandbox, std::string event) {
   store::Write change;
-  change.put_sandbox = {sandbox.record.id, encode_record(sandbox.record)};
+  ATOLL_CO_TRY(put(sandbox.record, change));
   change.events.push_back(event_of(sandbox, std::move(event)));
-  return write(std::move(change));
+  co_return co_await write(std::move(change));
+}
+
+Result<void> Manager::put(const Record& record, store::Write& change) const {
+  ATOLL_ASSIGN(std::string body, encode_record(record, network_.seal));
+  change.put_sandbox = {record.id, std::move(body)};
+  return {};
 }
 
 // What cannot be recorded has not happened.

@@ -76,8 +76,8 @@ Task<Result<void>> Manager::pause_to_disk(SandboxPtr sandbox) {
   // Written down before: whoever finds the sandbox gone looks there.
   record.memory = random_id("pause-");
   store::Write intent;
-  intent.put_sandbox = {record.id, encode_record(record)};
-  auto intended = co_await write(std::move(intent));
+  auto intended = put(record, intent);
+  if (intended) intended = co_await write(std::move(intent));
   MemoryInput keep{
       .session_key = record.id, .image = record.memory, .state = {}, .end = true, .durable = true};
   Result<CopyTimings> kept = fail(ErrorCode::Internal, "");

@@ -13,17 +13,23 @@ namespace asio = boost::asio;
 
 static constexpr const char* kKind = "snapshot";
 
-static store::Document document_of(const Snapshot& snapshot) {
+static store::Document document_of(const Snapshot& snapshot, std::string body) {
   return {.kind = kKind,
           .tenant = snapshot.source.owner.tenant,
           .id = snapshot.id,
-          .body = encode_snapshot(snapshot)};
+          .body = std::move(body)};
+}
+
+Result<void> Manager::put(const Snapshot& snapshot, store::Write& change) const {
+  ATOLL_ASSIGN(std::string body, encode_snapshot(snapshot, network_.seal));
+  change.put_documents.push_back(document_of(snapshot, std::move(body)));
+  return {};
 }
 
 Result<void> Manager::load_snapshots() {
   ATOLL_ASSIGN(auto documents, store_.load_documents(kKind));
   for (const store::Document& document : documents) {
-    ATOLL_ASSIGN(Snapshot snapshot, decode_snapshot(document.body));
+    ATOLL_ASSIGN(Snapshot snapshot, decode_snapshot(document.body, network_.seal));
     snapshots_.add(std::make_shared<const Snapshot>(std::move(snapshot)));
   }
   return {};
@@ -59,10 +65,10 @@ Task<Result<SnapshotPtr>> Manager::keep_snapshot(Sandbox& sandbox, Snapshot snap
   record.snapshot = snapshot.id;
   if (snapshot.automatic) record.untouched = false;
   store::Write change;
-  change.put_sandbox = {record.id, encode_record(record)};
-  change.put_documents.push_back(document_of(snapshot));
+  auto written = put(record, change);
+  if (written) written = put(snapshot, change);
   if (!event.empty()) change.events.push_back(event_of(sandbox, std::move(event)));
-  auto written = co_await write(std::move(change));
+  if (written) written = co_await write(std::move(change));
   if (!written) {
     record.snapshot = snapshot.parent;
     (void)co_await backend_.drop_state(snapshot.id);
@@ -100,8 +106,8 @@ Task<Result<SnapshotPtr>> Manager::import_snapshot(Caller caller, std::string te
   snapshot.tags = std::move(input.tags);
   snapshot.created_at_ms = wall_clock_ms();
   store::Write change;
-  change.put_documents.push_back(document_of(snapshot));
-  auto written = co_await write(std::move(change));
+  auto written = put(snapshot, change);
+  if (written) written = co_await write(std::move(change));
   if (!written) {
     (void)co_await backend_.drop_state(snapshot.id);
     co_return fail(std::move(written).error());
@@ -113,7 +119,7 @@ Task<Result<SnapshotPtr>> Manager::import_snapshot(Caller caller, std::string te
 
 Task<Result<void>> Manager::remove_snapshot(SnapshotPtr snapshot) {
   store::Write change;
-  change.erase_documents.push_back(document_of(*snapshot));
+  change.erase_documents.push_back(document_of(*snapshot, ""));
   ATOLL_CO_TRY(co_await write(std::move(change)));
   failpoint("snapshot.forgotten");
   snapshots_.remove(snapshot->id);

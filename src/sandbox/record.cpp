@@ -6,6 +6,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "base/base64url.h"
 #include "egress/policy_json.h"
 
 namespace atl::sandbox {
@@ -126,9 +127,39 @@ void decode_later_fields(const json::object& object, Record& record) {
   record.since = {.boot = text(object, "bootId"), .ms = number<int64_t>(object, "sinceBootMs")};
 }
 
+bool has_rules(const NetworkPolicy& policy) {
+  return std::ranges::any_of(policy.domains,
+                             [](const DomainPermit& permit) { return !permit.rules.empty(); });
+}
+
+Result<void> encode_network(const Record& record, const PolicySeal& seal, json::object& object) {
+  const NetworkPolicy& policy = record.spec.network;
+  if (policy == NetworkPolicy{}) return {};
+  json::value whole = egress::to_json(policy, egress::Values::Whole);
+  if (!seal.seal || !has_rules(policy)) {
+    object["network"] = std::move(whole);
+    return {};
+  }
+  ATOLL_ASSIGN(std::string sealed, seal.seal(json::serialize(whole), record));
+  object["sealedNetwork"] = base64url_encode(sealed);
+  return {};
+}
+
+Result<void> decode_network(const json::object& object, const PolicySeal& seal, Record& record) {
+  if (object.contains("network")) {
+    ATOLL_ASSIGN(record.spec.network, egress::policy_from(object.at("network"), "network"));
+  }
+  if (!object.contains("sealedNetwork")) return {};
+  auto sealed = base64url_decode(std::string_view(object.at("sealedNetwork").as_string()));
+  if (!sealed || !seal.open) return fail(ErrorCode::Internal, "a policy that cannot be opened");
+  ATOLL_ASSIGN(std::string whole, seal.open(*sealed, record));
+  ATOLL_ASSIGN(record.spec.network, egress::policy_from(json::parse(whole), "network"));
+  return {};
+}
+
 }  // namespace
 
-std::string encode_record(const Record& record) {
+Result<std::string> encode_record(const Record& record, const PolicySeal& seal) {
   const Spec& spec = record.spec;
   json::object object{
       {"id", record.id},
@@ -175,13 +206,11 @@ std::string encode_record(const Record& record) {
       {"runningMs", record.metered.running_ms},
       {"memoryMbMs", record.metered.memory_mb_ms},
   };
-  if (spec.network != NetworkPolicy{}) {
-    object["network"] = egress::to_json(spec.network, egress::Values::Whole);
-  }
+  ATOLL_TRY(encode_network(record, seal, object));
   return json::serialize(object);
 }
 
-Result<Record> decode_record(std::string_view bytes) {
+Result<Record> decode_record(std::string_view bytes, const PolicySeal& seal) {
   // Written by ourselves: a surprise here is damage, told as one error.
   try {
     json::value parsed = json::parse(json::string_view(bytes.data(), bytes.size()));
@@ -212,9 +241,7 @@ Result<Record> decode_record(std::string_view bytes) {
       record.memory = text(object, "memory");
       record.memory_bytes = number<uint64_t>(object, "memoryImageBytes");
     }
-    if (object.contains("network")) {
-      ATOLL_ASSIGN(record.spec.network, egress::policy_from(object.at("network"), "network"));
-    }
+    ATOLL_TRY(decode_network(object, seal, record));
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
     }

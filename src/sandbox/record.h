@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -110,7 +111,14 @@ struct Record {
   Metered metered;
 };
 
-std::string encode_record(const Record& record);
-Result<Record> decode_record(std::string_view text);
+// Rules for requests carry headers, and those may be keys: where records lie, policies with rules
+// are sealed. Without functions they are kept as they are.
+struct PolicySeal {
+  using Function = std::function<Result<std::string>(std::string_view text, const Record& of)>;
+  Function seal, open;
+};
+
+Result<std::string> encode_record(const Record& record, const PolicySeal& seal = {});
+Result<Record> decode_record(std::string_view text, const PolicySeal& seal = {});
 
 }  // namespace atl::sandbox

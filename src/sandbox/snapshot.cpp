@@ -23,10 +23,11 @@ Snapshot describe_snapshot(const Sandbox& sandbox, SnapshotInput input, std::str
   return snapshot;
 }
 
-std::string encode_snapshot(const Snapshot& snapshot) {
+Result<std::string> encode_snapshot(const Snapshot& snapshot, const PolicySeal& seal) {
+  ATOLL_ASSIGN(std::string source, encode_record(snapshot.source, seal));
   json::object object{
       {"id", snapshot.id},
-      {"source", encode_record(snapshot.source)},
+      {"source", source},
       {"parent", snapshot.parent},
       {"message", snapshot.message},
       {"tags", json::array(snapshot.tags.begin(), snapshot.tags.end())},
@@ -43,12 +44,12 @@ std::string encode_snapshot(const Snapshot& snapshot) {
   return json::serialize(object);
 }
 
-Result<Snapshot> decode_snapshot(std::string_view text) {
+Result<Snapshot> decode_snapshot(std::string_view text, const PolicySeal& seal) {
   Snapshot snapshot;
   try {
     json::object object = json::parse(text).as_object();
     snapshot.id = object.at("id").as_string();
-    ATOLL_ASSIGN(snapshot.source, decode_record(object.at("source").as_string()));
+    ATOLL_ASSIGN(snapshot.source, decode_record(object.at("source").as_string(), seal));
     snapshot.parent = object.at("parent").as_string();
     snapshot.message = object.at("message").as_string();
     for (const json::value& tag : object.at("tags").as_array()) {

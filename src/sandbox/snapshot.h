@@ -38,8 +38,8 @@ struct SnapshotInput {
 // One of the sandbox as it is now, without what is known only when it has been taken.
 Snapshot describe_snapshot(const Sandbox& sandbox, SnapshotInput input, std::string id);
 
-std::string encode_snapshot(const Snapshot& snapshot);
-Result<Snapshot> decode_snapshot(std::string_view text);
+Result<std::string> encode_snapshot(const Snapshot& snapshot, const PolicySeal& seal = {});
+Result<Snapshot> decode_snapshot(std::string_view text, const PolicySeal& seal = {});
 
 class SnapshotIndex {
  public:

@@ -95,6 +95,7 @@ class ServerProcess {
                 .memory_images_bytes = config.memory_images_bytes})),
         keys_(*store_),
         secrets_(*store_, auth::SecretBox(master.derive(auth::kSecretsLabel))),
+        policy_box_(master.derive(auth::kPoliciesLabel)),
         tokens_(master),
         master_(master),
         audit_(std::move(audit)),
@@ -211,7 +212,14 @@ class ServerProcess {
       auto bytes = key.bytes();
       return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     };
-    return {.secrets = values, .seed = seed};
+    auto seal = [this](std::string_view text, const sandbox::Record& of) {
+      return policy_box_.seal(text, {of.owner.tenant, of.id});
+    };
+    auto open = [this](std::string_view text, const sandbox::Record& of) -> Result<std::string> {
+      ATOLL_ASSIGN(auth::SecretBytes plain, policy_box_.open(text, {of.owner.tenant, of.id}));
+      return std::string(plain.text());
+    };
+    return {.secrets = values, .seed = seed, .seal = {seal, open}};
   }
 
   Task<Result<void>> start() {
@@ -259,6 +267,7 @@ class ServerProcess {
   std::shared_ptr<sandbox::Manager> manager_;
   account::Keys keys_;
   account::Secrets secrets_;
+  auth::SecretBox policy_box_;
   account::Tokens tokens_;
   const auth::MasterKey& master_;  // in run_server(), which never returns
   std::optional<auth::AuditLog> audit_;

@@ -1,6 +1,7 @@
 """Section H of the security reference: secrets that a policy sends, and that the sandbox never has."""
 
 import json
+import pathlib
 
 from fixture import http, main, wait_until
 from net_case import NetCase
@@ -107,6 +108,20 @@ class Secrets(NetCase):
         self.echo(box)
         ca = "cat /usr/local/share/ca-certificates/atoll-egress.crt"
         self.assertNotEqual(box.exec("bash", "-c", ca)["stdout"], fork.exec("bash", "-c", ca)["stdout"])
+
+    def test_values_in_rules_are_sealed_where_they_are_kept(self):
+        value = "literal-" + VALUE
+        box = self.box({"allow": {"api.allowed.test": [{"transform": [{"headers": {"X-Key": value}}]}]}})
+        plain = self.box({"allow": ["plain-name.allowed.test"]})
+        http("POST", box.path("/snapshots"), {})
+        kept = b"".join(path.read_bytes() for path in (pathlib.Path(self.server.data) / "state").glob("*"))
+        self.assertIn(b"plain-name.allowed.test", kept, "this is where policies are")
+        self.assertNotIn(value.encode(), kept)
+        self.server.kill("server")
+        wait_until(self.server.healthy, 30, "it is back")
+        self.echo(box)
+        self.assertEqual(self.internet.seen("/echo")[-1]["headers"].get("X-Key"), value)
+        self.assertEqual(http("GET", plain.path("/network")).status, 200)
 
     def test_a_secret_changes_for_all_at_once(self):
         boxes = [self.box(POLICY) for _ in range(3)]
