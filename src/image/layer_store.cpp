@@ -1,8 +1,10 @@
 #include "image/layer_store.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
@@ -32,12 +34,24 @@ Result<void> remove_leftovers(int layers) {
   return {};
 }
 
+// ext4 puts directories near their parent, so the next layer comes to where one was removed a
+// moment ago, and each of its files passes over all inodes that were freed there within half a
+// minute. As the hierarchies of their own that they are, layers are spread. Other file systems need
+// no hint.
+void spread_layers(int layers) {
+  int flags = 0;
+  if (ioctl(layers, FS_IOC_GETFLAGS, &flags) != 0 || (flags & FS_TOPDIR_FL) != 0) return;
+  flags |= FS_TOPDIR_FL;
+  (void)ioctl(layers, FS_IOC_SETFLAGS, &flags);
+}
+
 }  // namespace
 
 Result<LayerStore> LayerStore::open(const std::string& path) {
   ATOLL_ASSIGN(UniqueFd dir, open_or_create_directory(path));
   // Search only: the mapped root of a sandbox mount must get through, nobody needs to list it.
   if (fchmod(dir.get(), 0711) != 0) return fail_errno("fchmod", path);
+  spread_layers(dir.get());
   return LayerStore(path, std::move(dir));
 }
 
