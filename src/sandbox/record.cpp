@@ -178,6 +178,11 @@ std::string encode_record(const Record& record) {
   if (spec.network != NetworkPolicy{}) {
     object["network"] = egress::to_json(spec.network, egress::Values::Whole);
   }
+  if (spec.ingress != Ingress{}) {
+    object["ingress"] = json::object{{"public", spec.ingress.public_ports},
+                                     {"token", spec.ingress.has_traffic_token},
+                                     {"host", spec.ingress.host}};
+  }
   return json::serialize(object);
 }
 
@@ -214,6 +219,12 @@ Result<Record> decode_record(std::string_view bytes) {
     }
     if (object.contains("network")) {
       ATOLL_ASSIGN(record.spec.network, egress::policy_from(object.at("network"), "network"));
+    }
+    if (const json::value* ingress = object.if_contains("ingress")) {
+      const json::object& fields = ingress->as_object();
+      record.spec.ingress = {.public_ports = fields.at("public").as_bool(),
+                             .has_traffic_token = fields.at("token").as_bool(),
+                             .host = text(fields, "host")};
     }
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
