@@ -142,7 +142,7 @@ Result<std::vector<std::string>> links_meant(Client& client, const std::string& 
     if (std::to_string(link.port) == what) meant.push_back(link.id);
   }
   if (meant.empty()) {
-    return fail(ErrorCode::NotFound, "no link to port " + what + "; see `atoll port ls`");
+    return fail(ErrorCode::NotFound, "there is no preview link to port " + what);
   }
   return meant;
 }

@@ -52,7 +52,8 @@ Task<Result<PreviewLink>> Manager::add_preview(SandboxPtr sandbox, PreviewWish w
                    .port = wish.port,
                    .access = wish.access,
                    .created_at_ms = now};
-  if (wish.seconds != 0) link.expires_at_ms = now + int64_t{wish.seconds} * 1000;
+  // In whole seconds, as its tokens count.
+  if (wish.seconds != 0) link.expires_at_ms = ((now + 999) / 1000 + wish.seconds) * 1000;
   store::Write change;
   change.put_documents.push_back(PreviewLinks::document(link));
   change.events.push_back(event_of_link(link, "preview.created"));

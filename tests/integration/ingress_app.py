@@ -34,7 +34,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def echo(self):
         body = b"".join(self.read_body())
-        seen = {"method": self.command, "path": self.path, "headers": self.headers.items(), "body": body.decode("latin-1"),
+        seen = {"method": self.command, "path": self.requestline.split()[1], "headers": self.headers.items(), "body": body.decode("latin-1"),
                 "port": self.server.server_address[1]}
         SEEN.append(seen)
         self.reply(body=json.dumps(seen).encode(), headers=[("Content-Type", "application/json")])

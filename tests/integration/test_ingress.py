@@ -393,8 +393,8 @@ class Connections(IngressCase):
         self.assertEqual(len(cli("port", "rm", name, "3000").stdout.split()), 2)
         self.assert_denied(self.visit(self.box))
         for words, code in ((["port", name], 2), (["port", name, "x"], 2), (["port", name, "1:2"], 2),
-                            (["port", name, "1", "--public", "--signed", "1h"], 2), (["port", "rm", name, "1"], 1),
-                            (["port", "none", "3000"], 1), (["port", "--forward", "y", name], 2)):  # fmt: skip
+                            (["port", name, "1", "--public", "--signed", "1h"], 2), (["port", "rm", name, "1"], 125),
+                            (["port", "none", "3000"], 125), (["port", "--forward", "y", name], 2)):  # fmt: skip
             self.assert_fails(raw_cli(*words), code)
 
 

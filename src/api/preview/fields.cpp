@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "api/preview/visitor.h"
+#include "base/base64url.h"
 #include "http/forwarding.h"
 
 namespace atl::api::preview {
@@ -11,6 +12,7 @@ namespace {
 using http::equals_ignoring_case;
 
 constexpr std::string_view kBearer = "Bearer ";
+constexpr std::string_view kSubprotocol = "bearer.";
 constexpr std::string_view kSandboxed =
     "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads";
 
@@ -30,9 +32,21 @@ bool is_replaced(std::string_view name) {
                           "e2b-sandbox-id", "e2b-sandbox-port"});
 }
 
-bool is_credential(const Service& service, std::string_view value) {
+bool is_credential(const Service& service, const http::Field& field) {
+  auto own = [&](std::string_view text) {
+    return service.tokens.is_own_credential(text, sandbox::wall_clock_ms());
+  };
+  std::string_view value = field.value;
+  // As browsers carry one to a WebSocket of the API's (api/principal.cpp).
+  if (equals_ignoring_case(field.name, "sec-websocket-protocol")) {
+    size_t at = value.find(kSubprotocol);
+    if (at == value.npos) return false;
+    value.remove_prefix(at + kSubprotocol.size());
+    auto token = base64url_decode(value.substr(0, value.find_first_of(", ")));
+    return token && own(*token);
+  }
   if (starts_ignoring_case(value, kBearer)) value.remove_prefix(kBearer.size());
-  return service.tokens.is_own_credential(http::trim(value), sandbox::wall_clock_ms());
+  return own(http::trim(value));
 }
 
 // "a=1; b=2" without one of them.
@@ -97,7 +111,7 @@ std::string below_prefix(const http::Request& request, const Address& address,
 
 bool is_dropped(std::string_view name, Form form) {
   // They speak for more than one origin, or lead past us. The date is written anew.
-  if (is_any_of(name, {"clear-site-data", "alt-svc", "date"})) return true;
+  if (is_any_of(name, {"clear-site-data", "alt-svc", "date", "atoll-preview"})) return true;
   if (form == Form::Host) return false;
   return starts_ignoring_case(name, "access-control-") ||
          is_any_of(name, {"set-cookie", "service-worker-allowed", "strict-transport-security",
@@ -112,7 +126,7 @@ http::Headers fields_inward(const Service& service, const http::Request& request
   out.add("Host", host_inside(request, address, ingress));
   for (const http::Field& field : request.headers) {
     if (http::is_hop_by_hop(field.name, request.headers) || is_replaced(field.name)) continue;
-    if (is_credential(service, field.value)) continue;
+    if (is_credential(service, field)) continue;
     if (!equals_ignoring_case(field.name, "cookie")) {
       out.add(field.name, field.value);
       continue;

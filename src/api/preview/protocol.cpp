@@ -8,6 +8,7 @@
 #include "api/preview/visitor.h"
 #include "api/preview_url.h"
 #include "api/traffic.h"
+#include "base/scope_exit.h"
 #include "http/forwarding.h"
 #include "http/relay.h"
 
@@ -50,9 +51,10 @@ class Ports {
               .with_retry_after(1000));
     }
     busy++;
-    auto done = co_await pass(admitted.sandbox, address, request, writer);
-    if (--busy_[address.sandbox] == 0) busy_.erase(address.sandbox);
-    co_return done;
+    ScopeExit leave([this, id = address.sandbox] {
+      if (--busy_[id] == 0) busy_.erase(id);
+    });
+    co_return co_await pass(admitted.sandbox, address, request, writer);
   }
 
   // The address bar, the history and the pages that are linked from there need not know the token.

@@ -8,9 +8,9 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <memory>
 
 #include "backends/native/native_backend.h"
 
@@ -53,30 +53,34 @@ bool is_own_peer(int fd) {
   return near.size == far.size && memcmp(&near.storage, &far.storage, near.size) == 0;
 }
 
+// A descriptor that somebody else closes, whatever becomes of the wait for it.
+struct Waiting {
+  Waiting(const asio::any_io_executor& executor, int fd) : descriptor(executor, fd) {}
+  ~Waiting() { descriptor.release(); }
+  asio::posix::stream_descriptor descriptor;
+  bool late = false;
+};
+
 // The error of an attempt, or 0.
-Task<int> try_connect(UniqueFd& fd, Address to, asio::steady_timer::time_point deadline) {
-  if (connect(fd.get(), to.get(), to.size) == 0) co_return 0;
+Task<int> try_connect(int fd, Address to, asio::steady_timer::time_point deadline) {
+  if (connect(fd, to.get(), to.size) == 0) co_return 0;
   if (errno != EINPROGRESS) co_return errno;
   auto executor = co_await asio::this_coro::executor;
-  asio::posix::stream_descriptor waiting(executor, fd.get());
+  auto waiting = std::make_shared<Waiting>(executor, fd);
   asio::steady_timer timer(executor, deadline);
-  bool late = false;
-  timer.async_wait([&](boost::system::error_code error) {
-    if (error) return;
-    late = true;
+  timer.async_wait([weak = std::weak_ptr(waiting)](boost::system::error_code error) {
+    auto late = weak.lock();
+    if (error || late == nullptr) return;
+    late->late = true;
     boost::system::error_code ignored;
-    waiting.cancel(ignored);
+    late->descriptor.cancel(ignored);
   });
-  (void)co_await waiting.async_wait(asio::posix::stream_descriptor::wait_write,
-                                    asio::as_tuple(asio::use_awaitable));
-  waiting.release();
-  timer.cancel();
-  // The timer's handler refers to this frame: let it run before that goes.
-  co_await asio::post(executor, asio::use_awaitable);
-  if (late) co_return ETIMEDOUT;
+  (void)co_await waiting->descriptor.async_wait(asio::posix::stream_descriptor::wait_write,
+                                                asio::as_tuple(asio::use_awaitable));
+  if (waiting->late) co_return ETIMEDOUT;
   int error = 0;
   socklen_t size = sizeof error;
-  getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+  getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
   co_return error;
 }
 
@@ -90,7 +94,7 @@ Task<Result<UniqueFd>> NativeHandle::dial(uint16_t port, std::chrono::millisecon
   int error = 0;
   for (bool six : {false, true}) {
     UniqueFd& fd = sockets[six ? 1 : 0];
-    error = co_await try_connect(fd, loopback(six, port), deadline);
+    error = co_await try_connect(fd.get(), loopback(six, port), deadline);
     if (error == 0 && is_own_peer(fd.get())) error = ECONNREFUSED;
     if (error == ETIMEDOUT) break;
     if (error != 0) continue;
