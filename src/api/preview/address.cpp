@@ -113,16 +113,20 @@ std::string without_parameter(std::string_view target, std::string_view name) {
   size_t mark = target.find('?');
   if (mark == target.npos) return std::string(target);
   std::string kept;
+  bool found = false;
   std::string_view query = target.substr(mark + 1);
   while (!query.empty()) {
     size_t end = std::min(query.find('&'), query.size());
     std::string_view one = query.substr(0, end);
     query.remove_prefix(std::min(end + 1, query.size()));
     auto key = http::percent_decode(one.substr(0, one.find('=')));
-    if (key && *key == name) continue;
+    if (key && *key == name) {
+      found = true;
+      continue;
+    }
     kept.append(kept.empty() ? "?" : "&").append(one);
   }
-  return std::string(target.substr(0, mark)) + kept;
+  return found ? std::string(target.substr(0, mark)) + kept : std::string(target);
 }
 
 }  // namespace atl::api::preview

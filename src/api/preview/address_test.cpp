@@ -68,6 +68,8 @@ TEST(PreviewAddress, LosesAParameterAndNothingElse) {
   EXPECT_EQ(without_parameter("/a?t=2", "t"), "/a");
   EXPECT_EQ(without_parameter("/a?%74=2&tt=3&t", "t"), "/a?tt=3");
   EXPECT_EQ(without_parameter("/a", "t"), "/a");
+  EXPECT_EQ(without_parameter("/a?", "t"), "/a?");
+  EXPECT_EQ(without_parameter("/a?&&x", "t"), "/a?&&x");
 }
 
 }  // namespace
