@@ -132,6 +132,32 @@ class EventReader {
   std::unique_ptr<State> state_;
 };
 
+// A raw connection to a port inside a sandbox.
+class PortConnection {
+ public:
+  struct State;
+  explicit PortConnection(std::unique_ptr<State> state);
+  PortConnection(PortConnection&&) noexcept;
+  PortConnection& operator=(PortConnection&&) noexcept;
+  ~PortConnection();
+
+  // At least a byte; 0 at the end.
+  Result<size_t> read(std::span<char> into);
+  Result<void> write(std::string_view bytes);
+  // For use after poll(): none where there is nothing yet, and how much was taken.
+  Result<std::optional<size_t>> try_read(std::span<char> into);
+  Result<size_t> try_write(std::string_view bytes);
+  // The port sees the end of our bytes; its own may go on.
+  void end_writing();
+
+  int fd() const;
+  // Call try_read() before the next poll().
+  bool pending() const;
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
 class Client {
  public:
   // Checks the options; the first call connects.
@@ -188,6 +214,11 @@ class Client {
       std::string_view sandbox, const NetworkLogRequest& request = NetworkLogRequest());
   Result<NetworkExplanation> explain_network(std::string_view sandbox, std::string_view url,
                                              std::string_view method = "GET");
+  // Links to its ports, and connections to them.
+  Result<PreviewInfo> open_port(std::string_view sandbox, const PreviewRequest& request);
+  Result<std::vector<PreviewInfo>> preview_links(std::string_view sandbox);
+  Result<void> remove_preview_link(std::string_view sandbox, std::string_view id);
+  Result<PortConnection> connect_port(std::string_view sandbox, uint16_t port);
   // Zero waits for ever; else fails with Timeout. InvalidState where it has failed.
   Result<Sandbox> wait_for(std::string_view sandbox, std::string_view status,
                            std::chrono::milliseconds timeout = std::chrono::milliseconds(0));

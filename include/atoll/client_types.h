@@ -279,6 +279,24 @@ struct SecretInfo {
   std::string json;  // as the server sent it
 };
 
+// A link to a port of a sandbox.
+struct PreviewRequest {
+  uint16_t port = 0;
+  std::string access = {};  // "private", "public" or "signed"; empty: private
+  std::optional<std::chrono::seconds> lifetime = {};  // none: never ends, a signed one in an hour
+};
+
+struct PreviewInfo {
+  std::string id;
+  std::string sandbox;
+  uint16_t port = 0;
+  std::string access;
+  std::string status;  // "ready", or "disabled": it has expired
+  std::string url;     // what to open; empty where the server has no TCP port
+  std::string expires_at;
+  std::string json;  // as the server sent it
+};
+
 struct NetworkLogRequest {
   uint64_t after = 0;            // only entries with a higher number
   std::chrono::seconds wait{0};  // for the first of them

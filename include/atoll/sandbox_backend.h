@@ -13,6 +13,8 @@
 
 namespace atl {
 
+class UniqueFd;
+
 struct SeedFile {
   std::string path;
   std::string content;
@@ -170,6 +172,9 @@ class SandboxHandle {
     if (rules.deny_all) co_return NetworkHolds{};
     co_return fail(ErrorCode::NotSupported, "this backend's sandboxes have no network");
   }
+  // A connection to a port inside, for whoever speaks for the sandbox's users: to its loopback
+  // addresses and nowhere else. Unavailable where nothing listens there.
+  virtual Task<Result<UniqueFd>> dial(uint16_t port, std::chrono::milliseconds limit) = 0;
   virtual Task<Result<HostUsage>> usage() = 0;
   // Ends its processes and keeps its files: creating it again under its key resumes it.
   virtual Task<Result<void>> dispose() = 0;

@@ -16,6 +16,8 @@ struct Protocol {
   http::Router::Claim claims = nullptr;
   // Says in the path's parameters what the request names elsewhere, before anything is asked.
   std::function<void(Service&, http::Request&)> address = nullptr;
+  // For those of its own that no route is for; it sees to everything itself. None: 404.
+  http::Handler rest = nullptr;
 };
 
 http::Router make_router(Service& service, std::vector<Protocol> further);

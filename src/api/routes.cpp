@@ -13,6 +13,7 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   add_state_routes(control);
   add_checkpoint_routes(control);
   add_network_routes(control);
+  add_exposed_routes(control);
   add_key_routes(control);
   add_secret_routes(control);
   add_token_routes(control);
@@ -30,6 +31,7 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   add_terminal_routes(runtime);
   add_git_routes(runtime);
   add_runtime_info_routes(runtime);
+  add_preview_routes(runtime);
   return table;
 }
 
@@ -67,6 +69,7 @@ http::Router make_router(Service& service, std::vector<Protocol> further) {
     http::Router branch;
     http::Router& place = protocol.claims ? branch : router;
     http::Router::Claim claims = protocol.claims;
+    if (claims && protocol.rest) branch.set_fallback(std::move(protocol.rest));
     if (protocol.address) {
       add_addressed(place, service, std::move(protocol));
     } else {

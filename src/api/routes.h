@@ -62,6 +62,7 @@ void add_sandbox_routes(ControlRoutes& routes);
 void add_state_routes(ControlRoutes& routes);
 void add_checkpoint_routes(ControlRoutes& routes);
 void add_network_routes(ControlRoutes& routes);
+void add_exposed_routes(ControlRoutes& routes);
 void add_key_routes(ControlRoutes& routes);
 void add_secret_routes(ControlRoutes& routes);
 void add_token_routes(ControlRoutes& routes);
@@ -83,6 +84,7 @@ void add_transfer_routes(RuntimeRoutes& routes);
 void add_terminal_routes(RuntimeRoutes& routes);
 void add_git_routes(RuntimeRoutes& routes);
 void add_runtime_info_routes(RuntimeRoutes& routes);
+void add_preview_routes(RuntimeRoutes& routes);
 
 std::vector<Route> route_table(const ServiceSettings& settings);
 http::Router make_router(Service& service);

@@ -37,7 +37,7 @@ Task<Result<void>> capabilities(Context& context, http::Request& request,
                     {"terminals", true},
                     {"agents", false},
                     {"snapshots", true},
-                    {"previews", false}};
+                    {"previews", true}};
   co_return co_await writer.send_json(json::serialize(body));
 }
 
@@ -106,7 +106,6 @@ constexpr Unbuilt kUnbuilt[] = {
     {"GET", "/agents/sessions"},    {"GET", "/agents/events"},   {"GET", "/permissions/users"},
     {"POST", "/permissions/users"}, {"GET", "/backend/status"},  {"GET", "/backend/capabilities"},
     {"POST", "/snapshots"},         {"POST", "/snapshots/list"}, {"POST", "/snapshots/restore"},
-    {"POST", "/preview-links"},
 };
 
 }  // namespace

@@ -19,6 +19,7 @@ struct ServiceSettings {
   std::string version;
   std::string base_url;        // what clients reach the TCP port by; empty without one
   std::string allowed_origin;  // whose pages may open WebSockets, beside our own
+  std::string preview_domain;  // below which sandboxes' ports have their names
   std::string templates_dir;
   uint32_t rate_per_s = 0;  // of a key that has no rate of its own; 0: none
   bool public_metrics = false;

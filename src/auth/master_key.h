@@ -13,6 +13,7 @@ inline constexpr std::string_view kSecretsLabel = "secrets";
 inline constexpr std::string_view kPoliciesLabel = "network-policies";
 inline constexpr std::string_view kTokenSigningLabel = "token-signing";
 inline constexpr std::string_view kRuntimeTokenLabel = "runtime-token";
+inline constexpr std::string_view kPreviewLabel = "preview";
 
 // The one secret from which all others derive: 32 raw bytes in a file of mode 0600. Whoever has the
 // file can read every stored secret and sign every token; without it none can be read again.

@@ -113,6 +113,7 @@ Command events_command();
 Command token_command();
 Command key_command();
 Command net_command();
+Command port_command();
 Command secret_command();
 Command whoami_command();
 Command audit_command();

@@ -55,6 +55,9 @@ std::string_view advice(const Error& error) {
     case ErrorCode::NotFound:
       if (contains(error.message(), "API key")) return "'atoll key ls' lists the keys";
       if (contains(error.message(), "secret")) return "'atoll secret set' sets it";
+      if (contains(error.message(), "preview link")) {
+        return "'atoll port ls SANDBOX' lists the links";
+      }
       if (contains(error.message(), "sandbox")) return "'atoll ls' lists the sandboxes";
       if (contains(error.message(), "process")) return "'atoll ps SANDBOX' lists the processes";
       return "check the path";

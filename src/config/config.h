@@ -28,6 +28,7 @@ struct Config {
   Tls tls;
   std::string public_url;  // without a slash at its end; empty: what `listen` gives
   std::string allowed_origin;
+  std::string preview_domain;
   std::string cgroup;
   std::string user;  // the account the server runs as
   uint32_t pool = 0;

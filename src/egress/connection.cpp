@@ -16,7 +16,6 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
-constexpr auto kForever = std::chrono::hours(24 * 30);  // the sweep ends what is idle
 constexpr auto kIdle = 10min;
 constexpr auto kPinnedFirstBytes = 250ms;  // a server that speaks first is waited for so long
 
@@ -275,46 +274,9 @@ Task<Result<void>> Connection::relay(Outlet::Reached reached) {
   co_return Result<void>();
 }
 
-// Both directions at once; returns when both have ended.
 Task<void> Connection::pump_both(http::Socket& upstream) {
-  auto back_done = std::make_shared<async::OneShot<bool>>();
   auto self = shared_from_this();
-  auto backward = [self, &upstream, back_done]() -> Task<void> {
-    co_await self->pump(upstream, *self->client_, false);
-    back_done->set(true);
-  };
-  asio::co_spawn(outlet_->around().executor, backward, asio::detached);
-  co_await pump(*client_, upstream, true);
-  co_await back_done->wait();
-}
-
-Task<void> Connection::pump(http::Socket& from, http::Socket& to, bool outward) {
-  for (;;) {
-    auto buffer = shared_buffer();
-    auto got = from.try_read(buffer);
-    if (got && !*got) {
-      if (!co_await from.wait_readable(kForever)) break;
-      continue;
-    }
-    if (!got || **got == 0) {
-      // The other direction may go on: half an end is passed on as such.
-      if (got) to.shut_down_writing();
-      if (!got) break;
-      co_return;
-    }
-    size_t size = **got;
-    outward ? sent(size) : received(size);
-    http::WriteParts parts{std::string_view(buffer.data(), size)};
-    auto written = to.try_write(parts);
-    if (!written) break;
-    if (!*written) {
-      std::string rest(parts[0]);
-      if (!co_await to.write({rest}, kForever)) break;
-    }
-    if (limited_) co_await throttled(size);
-  }
-  from.abort();
-  to.abort();
+  co_await http::tunnel(*client_, upstream, *this);
 }
 
 Task<Result<void>> Connection::serve_dns() {

@@ -6,14 +6,15 @@
 #include <string>
 
 #include "egress/outlet.h"
+#include "http/tunnel.h"
 
 namespace atl::egress {
 
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection : public std::enable_shared_from_this<Connection>, public http::TunnelMeter {
  public:
   static void start(std::shared_ptr<Outlet> outlet, UniqueFd client, Basis basis);
   Connection(std::shared_ptr<Outlet> outlet, UniqueFd client, Basis basis);
-  ~Connection();
+  ~Connection() override;
 
   bool allowed_by(const Policy& policy) const;
   void abort(std::string reason);
@@ -42,7 +43,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const TrafficLimits& limits() const { return limits_; }
   // Bytes of a size as fast as the limits allow.
   Task<void> throttled(size_t bytes);
+  // Bytes both ways until both have ended.
   Task<void> pump_both(http::Socket& upstream);
+  void moved(Way way, size_t bytes) override { way == Way::Out ? sent(bytes) : received(bytes); }
+  bool slows() const override { return limited_; }
+  Task<void> slow(size_t bytes) override { return throttled(bytes); }
   bool has_limit() const { return limited_; }
 
  private:
@@ -60,7 +65,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   };
   Task<First> first_bytes(std::chrono::milliseconds patience);
   Task<Result<void>> relay(Outlet::Reached reached);
-  Task<void> pump(http::Socket& from, http::Socket& to, bool outward);
   bool admit(const Verdict& verdict);
   void refuse(const Verdict& verdict);
   void refuse_tls(const Verdict& verdict);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "egress/http_relay.h"
+#include "http/forwarding.h"
 #include "http/target.h"
 
 namespace atl::egress {
@@ -13,17 +14,6 @@ constexpr auto kAnswerPatience = 10min;
 constexpr auto kWritePatience = 10min;
 
 namespace {
-
-// Fields that are for one connection, not for the message; framing is written anew.
-bool is_hop_by_hop(std::string_view name, const http::Headers& headers) {
-  static constexpr std::string_view kNames[] = {
-      "connection", "keep-alive",        "proxy-connection", "proxy-authorization", "te",
-      "trailer",    "transfer-encoding", "upgrade",          "content-length",      "expect"};
-  for (std::string_view known : kNames) {
-    if (http::equals_ignoring_case(name, known)) return true;
-  }
-  return headers.has_token("Connection", name);
-}
 
 void field(std::string& out, std::string_view name, std::string_view value) {
   out.append(name).append(": ").append(value).append("\r\n");
@@ -95,7 +85,8 @@ std::string HttpRelay::request_head(const Exchange& exchange, const Destination&
     });
   };
   for (const http::Field& one : request.headers) {
-    if (http::equals_ignoring_case(one.name, "Host") || is_hop_by_hop(one.name, request.headers))
+    if (http::equals_ignoring_case(one.name, "Host") ||
+        http::is_hop_by_hop(one.name, request.headers))
       continue;
     if (changed(one.name)) continue;
     // An encoded body could carry a value past the eye that looks for it.
@@ -192,7 +183,7 @@ Task<Result<bool>> HttpRelay::pass_response(Exchange& exchange, Upstream& upstre
   for (const http::Field& one : response.headers) {
     bool keeps = switching && (http::equals_ignoring_case(one.name, "Connection") ||
                                http::equals_ignoring_case(one.name, "Upgrade"));
-    if (!keeps && is_hop_by_hop(one.name, response.headers)) continue;
+    if (!keeps && http::is_hop_by_hop(one.name, response.headers)) continue;
     if (http::equals_ignoring_case(one.name, "Alt-Svc")) continue;  // no other way leads there
     std::string value = one.value;
     if (exchange.secret) redactor.mask(value);

@@ -187,6 +187,15 @@ Result<void> BlockingSocket::write(WriteParts parts) {
   }
 }
 
+Result<bool> BlockingSocket::try_write(WriteParts& parts) {
+  return tls_ ? tls_->write_now(parts) : send_now(fd(), parts);
+}
+
+void BlockingSocket::end_writing() {
+  if (tls_) tls_->close_notify();
+  ::shutdown(fd(), SHUT_WR);
+}
+
 bool BlockingSocket::readable_now() {
   if (has_buffered()) return true;
   pollfd polled{fd(), POLLIN | POLLRDHUP, 0};

@@ -45,6 +45,9 @@ class BlockingSocket {
   Result<size_t> read(std::span<char> into);
   Result<std::optional<size_t>> try_read(std::span<char> into);
   Result<void> write(WriteParts parts);
+  // What can be sent at once is dropped from the front; true when that was everything.
+  Result<bool> try_write(WriteParts& parts);
+  void end_writing();
 
   // Has something to read, be it only the end? On an idle connection that means it is dead.
   bool readable_now();

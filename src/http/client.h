@@ -20,6 +20,7 @@ namespace atl::http {
 class ClientConnection;
 class ClientPool;
 class ClientWebSocket;
+class BlockingSocket;
 
 struct ClientOptions {
   ClientOptions() = default;
@@ -96,6 +97,12 @@ class RequestStream {
   bool broken_ = false;
 };
 
+// A connection that speaks another protocol after a request.
+struct UpgradedConnection {
+  std::unique_ptr<BlockingSocket> socket;
+  std::string read_ahead;
+};
+
 // Connects to "unix:/path", "http://host:port" or "https://host:port", whose certificate must be
 // trusted and name the host. Safe to share between threads: each call has a
 // connection to itself, from a pool of idle ones. A request that is safe to repeat is tried once
@@ -123,6 +130,9 @@ class Client {
                                 const BodySource& source);
   Result<ClientWebSocket> websocket(std::string_view target, const Headers& headers = Headers(),
                                     const std::vector<std::string>& subprotocols = {});
+  // Asks for the protocol by its name.
+  Result<UpgradedConnection> upgrade(std::string_view target, const Headers& headers,
+                                     std::string_view protocol);
 
  private:
   explicit Client(std::shared_ptr<ClientPool> pool) : pool_(std::move(pool)) {}

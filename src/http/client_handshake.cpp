@@ -64,4 +64,23 @@ Result<ClientWebSocket> Client::websocket(std::string_view target, const Headers
   return ClientWebSocket(std::move(socket), connection->take_input(), std::move(chosen));
 }
 
+Result<UpgradedConnection> Client::upgrade(std::string_view target, const Headers& headers,
+                                           std::string_view protocol) {
+  ATOLL_ASSIGN(auto connection, pool_->acquire(true));
+  Headers all = headers;
+  all.set("Connection", "Upgrade");
+  all.set("Upgrade", std::string(protocol));
+  RequestHeadOptions options;
+  options.method = "GET";
+  options.target = target;
+  ATOLL_TRY(connection->send_head(options, all));
+  ATOLL_ASSIGN(ResponseHead head, connection->read_head());
+  if (head.status != 101) return fail(refusal(*connection, head.status));
+  if (!head.headers.has_token("Upgrade", protocol)) {
+    return fail(ErrorCode::Internal, "the server chose another protocol");
+  }
+  auto socket = std::make_unique<BlockingSocket>(std::move(connection->socket()));
+  return UpgradedConnection{std::move(socket), connection->take_input()};
+}
+
 }  // namespace atl::http

@@ -189,7 +189,7 @@ void Connection::report() const {
   finished.method = exchange_->head.request.method;
   finished.pattern = exchange_->pattern;
   finished.status = writer.status();
-  finished.complete = writer.finished() || writer.websocket();
+  finished.complete = writer.finished() || writer.websocket() || writer.switched();
   finished.duration = Socket::Clock::now() - exchange_->started;
   finished.body_bytes = writer.body_bytes();
   options_.observer->request_finished(finished);

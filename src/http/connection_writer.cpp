@@ -215,6 +215,30 @@ Task<Result<std::shared_ptr<WebSocket>>> ConnectionWriter::upgrade_websocket(
   co_return websocket_;
 }
 
+Task<Result<SwitchedConnection>> ConnectionWriter::switch_protocols(Headers headers) {
+  if (phase_ != Phase::Fresh) co_return misuse("the request is already answered");
+  if (!context_.body.complete()) co_return misuse("the request's body is not read");
+  std::string head = "HTTP/1.1 101 Switching Protocols\r\n";
+  for (const Field& field : headers) {
+    if (!is_token(field.name) || !is_field_value(field.value)) {
+      co_return misuse("header field '" + field.name + "' cannot be sent");
+    }
+    head.append(field.name).append(": ").append(field.value).append("\r\n");
+  }
+  head.append("\r\n");
+  stop_watching();
+  phase_ = Phase::Upgraded;
+  keep_alive_ = false;
+  status_ = 101;
+  WriteParts parts{head};
+  ATOLL_CO_TRY(co_await push(parts));
+  SwitchedConnection switched{.socket = &context_.socket, .early = {}};
+  switched.early.assign(context_.input.view());
+  context_.input.consume(context_.input.size());
+  context_.input.release_if_empty();
+  co_return switched;
+}
+
 Task<Result<void>> ResponseWriter::send_json(std::string body, int status) {
   co_return co_await send(Response::json(std::move(body), status));
 }

@@ -46,9 +46,11 @@ class ConnectionWriter final : public ResponseWriter {
   void mark_written(uint64_t bytes) override;
 
   Task<Result<std::shared_ptr<WebSocket>>> upgrade_websocket(WebSocketOptions options) override;
+  Task<Result<SwitchedConnection>> switch_protocols(Headers headers) override;
 
   // For the connection, once the handler has returned.
   bool finished() const { return phase_ == Phase::Done; }
+  bool switched() const { return phase_ == Phase::Upgraded && websocket_ == nullptr; }
   bool keep_alive() const { return keep_alive_; }
   int status() const { return status_; }
   uint64_t body_bytes() const { return body_bytes_; }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "atoll/task.h"
@@ -13,7 +14,16 @@
 
 namespace atl::http {
 
-// Answers one request, with exactly one of send(), start() .. finish() or upgrade_websocket().
+class Socket;
+
+// A connection that speaks another protocol from now on.
+struct SwitchedConnection {
+  Socket* socket = nullptr;  // valid until the handler returns
+  std::string early;         // what came right behind the request
+};
+
+// Answers one request, with exactly one of send(), start() .. finish(), upgrade_websocket() or
+// switch_protocols().
 // Valid until the handler returns, on the server's thread. A handler that returns without an answer
 // gets a 500 sent for it; one that returns between start() and finish() has its connection cut, so
 // that the client cannot take the part for the whole. Every failure means the client is gone or
@@ -55,6 +65,9 @@ class ResponseWriter {
 
   // Completes the handshake, or answers 400 or 426 and fails.
   virtual Task<Result<std::shared_ptr<WebSocket>>> upgrade_websocket(WebSocketOptions options) = 0;
+  // Answers 101 with these fields, which name the protocol; the bytes are the handler's then. The
+  // request's body must have been read.
+  virtual Task<Result<SwitchedConnection>> switch_protocols(Headers headers) = 0;
 };
 
 }  // namespace atl::http

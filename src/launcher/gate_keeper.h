@@ -1,4 +1,5 @@
-// Ways out of sandboxes: made on request, their sockets handed to egress.
+// Ways out of sandboxes: made on request, their sockets handed to egress. And ways in: sockets in
+// their networks.
 #pragma once
 
 #include <optional>
@@ -8,6 +9,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "os/gate.h"
+#include "os/inner_socket.h"
 
 namespace atl::launcher {
 
@@ -23,6 +25,10 @@ class GateKeeper {
 
   // What is worse than it could be, for people; empty when nothing is.
   const std::string& degraded() const { return degraded_; }
+
+  Result<os::InnerSockets> dialable(int pidfd) const {
+    return os::open_inner_sockets(pidfd, home_.get());
+  }
 
  private:
   bool try_steering(os::Steering steering);

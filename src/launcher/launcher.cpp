@@ -190,6 +190,8 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_criu(header.id);
       case wire::LauncherType::GateRequest:
         return on_gate(header.id, payload);
+      case wire::LauncherType::DialRequest:
+        return on_dial(header.id, payload);
       case wire::LauncherType::StatusRequest:
         return on_status(header.id);
       case wire::LauncherType::ShutdownRequest:

@@ -62,6 +62,7 @@ class Launcher {
   Result<void> on_collect(uint32_t id, std::string_view payload);
   Result<void> on_export(uint32_t id, std::string_view payload);
   Result<void> on_gate(uint32_t id, std::string_view payload);
+  Result<void> on_dial(uint32_t id, std::string_view payload);
   void on_shutdown(uint32_t id);
 
   // States.

@@ -8,6 +8,7 @@
 #include "launcher/checks.h"
 #include "launcher/launcher.h"
 #include "launcher/survivors.h"
+#include "os/fd_passing.h"
 #include "os/file.h"
 
 namespace atl::launcher {
@@ -130,6 +131,15 @@ Result<void> Launcher::on_gate(uint32_t id, std::string_view payload) {
   }
   send(id, wire::LauncherDone{});
   return {};
+}
+
+Result<void> Launcher::on_dial(uint32_t id, std::string_view payload) {
+  ATOLL_ASSIGN(auto request, wire::decode<wire::DialRequest>(payload));
+  ATOLL_ASSIGN(Slot * slot, find_live(request.slot));
+  ATOLL_ASSIGN(os::InnerSockets sockets, gates_.dialable(slot->pidfd.get()));
+  std::string bytes;
+  wire::append_frame(bytes, id, wire::Dialable{});
+  return os::send_with_fds(config_.server.get(), bytes, {sockets[0].get(), sockets[1].get()});
 }
 
 Result<void> Launcher::on_status(uint32_t id) {

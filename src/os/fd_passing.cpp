@@ -31,17 +31,16 @@ Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector
   return {};
 }
 
-Result<ReceivedMessage> receive_with_fds(int socket, size_t max_bytes, size_t max_fds) {
-  ReceivedMessage received;
-  received.bytes.resize(max_bytes);
-  iovec part{received.bytes.data(), max_bytes};
+static Result<size_t> receive(int socket, std::span<char> buffer, size_t max_fds, int flags,
+                              std::vector<UniqueFd>& fds) {
+  iovec part{buffer.data(), buffer.size()};
   std::vector<char> control(CMSG_SPACE(max_fds * sizeof(int)));
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+  ssize_t size = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
   if (size < 0) return fail_errno("recvmsg");
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
@@ -50,13 +49,25 @@ Result<ReceivedMessage> receive_with_fds(int socket, size_t max_bytes, size_t ma
     for (size_t i = 0; i < count; i++) {
       int fd = -1;
       memcpy(&fd, CMSG_DATA(header) + i * sizeof(int), sizeof fd);
-      received.fds.emplace_back(fd);
+      fds.emplace_back(fd);
     }
   }
   if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
     return fail(ErrorCode::InvalidArgument, "a message was longer than allowed");
   }
-  received.bytes.resize(static_cast<size_t>(size));
+  return static_cast<size_t>(size);
+}
+
+Result<size_t> receive_into(int socket, std::span<char> buffer, size_t max_fds,
+                            std::vector<UniqueFd>& fds) {
+  return receive(socket, buffer, max_fds, MSG_DONTWAIT, fds);
+}
+
+Result<ReceivedMessage> receive_with_fds(int socket, size_t max_bytes, size_t max_fds) {
+  ReceivedMessage received;
+  received.bytes.resize(max_bytes);
+  ATOLL_ASSIGN(size_t size, receive(socket, received.bytes, max_fds, 0, received.fds));
+  received.bytes.resize(size);
   return received;
 }
 

@@ -1,6 +1,7 @@
 // Messages with descriptors over a local socket.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,8 @@ struct ReceivedMessage {
 
 Result<void> send_with_fds(int socket, std::string_view bytes, const std::vector<int>& fds);
 Result<ReceivedMessage> receive_with_fds(int socket, size_t max_bytes, size_t max_fds);
+// The same into a buffer that is there, without waiting: how many bytes; 0: the peer has closed.
+Result<size_t> receive_into(int socket, std::span<char> buffer, size_t max_fds,
+                            std::vector<UniqueFd>& fds);
 
 }  // namespace atl::os

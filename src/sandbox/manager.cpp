@@ -35,6 +35,7 @@ Task<Result<void>> Manager::start() {
   ATOLL_CO_TRY(ledger_.load());
   ATOLL_CO_TRY(load_tombstones());
   ATOLL_CO_TRY(load_snapshots());
+  ATOLL_CO_TRY(load_previews());
   ATOLL_CO_ASSIGN(auto records, store_.load_sandboxes());
   for (const auto& [id, text] : records) {
     auto record = decode_record(text, network_.seal);

@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "async/one_shot.h"
+#include "base/unique_fd.h"
 #include "sandbox/clock.h"
 #include "sandbox/event_log.h"
 #include "sandbox/index.h"
 #include "sandbox/pool.h"
+#include "sandbox/preview_link.h"
 #include "sandbox/snapshot.h"
 #include "sandbox/usage_ledger.h"
 #include "store/store.h"
@@ -27,6 +29,13 @@ struct Changes {
   std::optional<uint32_t> max_lifetime_s;
   std::optional<uint32_t> delete_after_stopped_s;
   std::optional<std::map<std::string, std::string>> metadata;
+};
+
+// A link to be.
+struct PreviewWish {
+  uint16_t port = 0;
+  LinkAccess access = LinkAccess::Private;
+  uint32_t seconds = 0;  // 0: it does not expire
 };
 
 // Why a sandbox ends.
@@ -98,14 +107,24 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<Result<void>> pause_to_disk(SandboxPtr sandbox);
   Task<Result<void>> update(SandboxPtr sandbox, const Caller& caller, Changes changes);
 
-  // Replaces the whole policy. Holds when it returns, and is kept.
-  Task<Result<void>> set_network(SandboxPtr sandbox, NetworkPolicy policy);
+  // Replaces the whole policy, and who may reach it where that is given. Holds when it returns, and
+  // is kept.
+  Task<Result<void>> set_network(SandboxPtr sandbox, NetworkPolicy policy,
+                                 std::optional<Ingress> ingress = {});
   // Makes the policy of a sandbox hold, wherever its processes run now: after every start, restore
   // and return of the server. Fails where a secret is missing, unless that may be.
   enum class Missing { Refuse, Accept };
   Task<Result<void>> apply_network(Sandbox& sandbox, Missing missing);
   // A secret has another value, or none, for all sandboxes of the tenant from now on.
   Task<void> secret_changed(std::string tenant, std::string name);
+
+  // Links to its ports; they end with it.
+  Task<Result<PreviewLink>> add_preview(SandboxPtr sandbox, PreviewWish wish);
+  Task<Result<void>> remove_preview(SandboxPtr sandbox, std::string id);
+  const PreviewLinks& previews() const { return previews_; }
+  // A connection to a port inside. One that sleeps is woken where it may be: as session() does, and
+  // also from a pause in memory.
+  Task<Result<UniqueFd>> dial(SandboxPtr sandbox, uint16_t port);
 
   Task<Result<SnapshotPtr>> take_snapshot(SandboxPtr sandbox, SnapshotInput input);
   Task<Result<void>> remove_snapshot(SnapshotPtr snapshot);
@@ -216,6 +235,12 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Result<void> put(const Record& record, store::Write& change) const;
   Result<void> put(const Snapshot& snapshot, store::Write& change) const;
   Event event_of(const Sandbox& sandbox, std::string type);
+  Event event_of_link(const PreviewLink& link, std::string type);
+  Result<void> load_previews();
+  void erase_previews(const std::string& sandbox, store::Write& change) const;
+  void forget_previews(const std::string& sandbox);
+  Task<void> forget_expired_previews();
+  Task<Result<std::shared_ptr<SandboxHandle>>> handle_for_traffic(SandboxPtr sandbox);
 
   Task<Result<void>> adopt(Record record);
   Task<void> settle_run(Sandbox& sandbox, Ending ending);
@@ -245,6 +270,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
   boost::asio::steady_timer lifetime_timer_;
   Index index_;
   SnapshotIndex snapshots_;
+  PreviewLinks previews_;
   std::map<std::string, Tombstone> tombstones_;
   std::map<std::string, FoundTemplate> followed_;     // what names of templates stood for last
   std::map<std::string, size_t> template_under_way_;  // sandboxes that are not in the index yet

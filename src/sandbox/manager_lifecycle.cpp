@@ -95,6 +95,7 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
                                   .tenant = stone.tenant,
                                   .id = record.id,
                                   .body = boost::json::serialize(grave)});
+  erase_previews(record.id, change);
   auto written = co_await write(std::move(change));
   if (!written) {
     record = std::move(before);
@@ -103,6 +104,7 @@ Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   failpoint("delete.written");
   sandbox->deleted = true;
   index_.remove(*sandbox);
+  forget_previews(record.id);
   tombstones_[record.id] = std::move(stone);
   // Nothing can bring it back now, so the caller need not wait for the rest.
   auto self = shared_from_this();

@@ -85,6 +85,7 @@ Result<void> Manager::load_tombstones() {
 }
 
 Task<void> Manager::forget_old() {
+  co_await forget_expired_previews();
   int64_t limit = wall_clock_ms() - options_.keep_events_ms;
   store::Write change;
   for (auto it = tombstones_.begin(); it != tombstones_.end();) {

@@ -116,12 +116,14 @@ Task<Result<void>> Manager::trust_inside(SandboxSession& session, const std::str
   co_return co_await write_text(session, kBundle, std::move(bundle));
 }
 
-Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy) {
+Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy,
+                                        std::optional<Ingress> ingress) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, "the sandbox has been deleted");
   Record& record = sandbox->record;
   Record before = record;
   record.spec.network = std::move(policy);
+  if (ingress) record.spec.ingress = std::move(*ingress);
   auto applied = co_await apply_network(*sandbox, Missing::Refuse);
   bool env_changes = intercepts(record.spec.network) || intercepts(before.spec.network);
   bool running = sandbox->handle != nullptr && record.status == Status::Running;

@@ -7,6 +7,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "async/one_shot.h"
+#include "base/unique_fd.h"
 
 namespace atl::sandbox {
 namespace {
@@ -24,6 +25,7 @@ class FakeHandle : public SandboxHandle {
   Task<Result<void>> configure(CreateInput) override { co_return Result<void>(); }
   Task<Result<void>> set_limits(Limits) override { co_return Result<void>(); }
   Task<Result<void>> set_frozen(bool) override { co_return Result<void>(); }
+  Task<Result<UniqueFd>> dial(uint16_t, milliseconds) override { co_return UniqueFd(); }
   Task<Result<HostUsage>> usage() override { co_return HostUsage(); }
   Task<Result<void>> dispose() override { return destroy(); }
   Task<Result<void>> destroy() override {

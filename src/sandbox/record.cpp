@@ -207,6 +207,11 @@ Result<std::string> encode_record(const Record& record, const PolicySeal& seal) 
       {"memoryMbMs", record.metered.memory_mb_ms},
   };
   ATOLL_TRY(encode_network(record, seal, object));
+  if (spec.ingress != Ingress{}) {
+    object["ingress"] = json::object{{"public", spec.ingress.public_ports},
+                                     {"token", spec.ingress.has_traffic_token},
+                                     {"host", spec.ingress.host}};
+  }
   return json::serialize(object);
 }
 
@@ -242,6 +247,12 @@ Result<Record> decode_record(std::string_view bytes, const PolicySeal& seal) {
       record.memory_bytes = number<uint64_t>(object, "memoryImageBytes");
     }
     ATOLL_TRY(decode_network(object, seal, record));
+    if (const json::value* ingress = object.if_contains("ingress")) {
+      const json::object& fields = ingress->as_object();
+      record.spec.ingress = {.public_ports = fields.at("public").as_bool(),
+                             .has_traffic_token = fields.at("token").as_bool(),
+                             .host = text(fields, "host")};
+    }
     if (object.contains("templateKey")) {
       record.template_key = text(object, "templateKey");
     }

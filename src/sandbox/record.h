@@ -50,6 +50,15 @@ struct GitSource {
   std::vector<std::string> sparse;
 };
 
+// How a sandbox's ports answer requests from outside, beside its preview links.
+struct Ingress {
+  bool public_ports = false;       // anybody may open any of them
+  bool has_traffic_token = false;  // whoever has that token may
+  std::string host;  // what programs inside see as Host, "${PORT}" in it being the port; empty: the
+                     // true one
+  bool operator==(const Ingress&) const = default;
+};
+
 // What a caller asks for.
 struct Spec {
   std::string name;
@@ -74,6 +83,7 @@ struct Spec {
   bool history = false;  // the state before every command is kept
   bool from_pool = true;
   NetworkPolicy network;  // what it may reach; secrets are in it by name only
+  Ingress ingress;        // who may reach it
 };
 
 // Who a sandbox belongs to.

@@ -15,6 +15,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "api/e2b/protocol.h"
+#include "api/preview/protocol.h"
 #include "api/protocol.h"
 #include "backends/native/native_backend.h"
 #include "base/log.h"
@@ -52,6 +53,7 @@ api::ServiceSettings settings_from(const config::Config& config, const Prepared&
   return {.version = kVersion,
           .base_url = config.public_url.empty() ? prepared.base_url : config.public_url,
           .allowed_origin = config.allowed_origin,
+          .preview_domain = config.preview_domain,
           .templates_dir = config.data_dir + "/templates",
           .rate_per_s = config.rate_per_second,
           .public_metrics = config.metrics_public,
@@ -69,6 +71,13 @@ http::ServerOptions observed_by(MetricsRegistry& metrics) {
   http::ServerOptions options;
   options.observer = std::make_shared<http::ServerMetrics>(metrics);
   return options;
+}
+
+// Sandboxes' own hosts come first: whatever else a request says, it is for them.
+std::vector<api::Protocol> protocols_of(api::Service& service, asio::any_io_executor executor) {
+  std::vector<api::Protocol> all = api::preview::protocols(service, std::move(executor));
+  for (api::Protocol& protocol : api::e2b::protocols()) all.push_back(std::move(protocol));
+  return all;
 }
 
 class ServerProcess {
@@ -109,7 +118,8 @@ class ServerProcess {
                  .metrics = metrics_,
                  .make_backup = [this] { return backup_.make(); },
                  .limiter = auth::RateLimiter()},
-        server_(io_.get_executor(), api::make_router(service_, api::e2b::protocols()),
+        server_(io_.get_executor(),
+                api::make_router(service_, protocols_of(service_, io_.get_executor())),
                 observed_by(metrics_)),
         signals_(io_.get_executor(), SIGTERM, SIGINT),
         reload_signal_(io_.get_executor(), SIGHUP) {}

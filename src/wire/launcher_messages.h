@@ -48,6 +48,8 @@ enum class LauncherType : uint16_t {
   CriuRequest,        // whether processes can be kept here
   Criu,
   GateRequest,  // a sandbox gets a way out, whose sockets go to egress
+  DialRequest,  // sockets of a sandbox's own network
+  Dialable,
 };
 
 struct LauncherFailure {
@@ -360,6 +362,18 @@ struct GateRequest {
   static constexpr LauncherType kType = LauncherType::GateRequest;
   std::string slot;
   void visit(auto& v) { v(slot); }
+};
+
+// Answered with Dialable, which two descriptors come with: os::InnerSockets.
+struct DialRequest {
+  static constexpr LauncherType kType = LauncherType::DialRequest;
+  std::string slot;
+  void visit(auto& v) { v(slot); }
+};
+
+struct Dialable {
+  static constexpr LauncherType kType = LauncherType::Dialable;
+  void visit(auto&) {}
 };
 
 struct ShutdownRequest {

@@ -20,14 +20,14 @@ from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 COMMANDS = [
     "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
     "stop", "start", "pause", "unpause", "resume", "snapshot", "checkpoint", "restore", "fork", "diff", "history", "undo", "update", "usage", "rm", "events", "token", "template", "storage", "system",
-    "doctor", "serve", "key", "secret", "net", "whoami", "config", "backup", "audit", "version", "completion",
+    "doctor", "serve", "key", "secret", "net", "port", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip
 NESTED = [
     "files ls", "files stat", "files mkdir", "files mv", "files rm", "template ls", "template create", "template set", "template import", "template export", "config show",
     "config check", "backup create", "backup restore", "key create", "key ls", "key rm", "secret set", "secret ls",
     "secret rm", "audit verify", "audit tail", "snapshot create", "snapshot ls", "snapshot rm", "snapshot prune", "snapshot export", "snapshot import", "storage show", "storage grow",
     "checkpoint create", "checkpoint ls", "checkpoint rm",
-    "net get", "net set", "net log", "net explain",
+    "net get", "net set", "net log", "net explain", "port open", "port ls", "port rm",
 ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A small WebSocket client (RFC 6455) on a Unix socket: text and binary messages, ping, close."""
+"""A small WebSocket client (RFC 6455) on a Unix socket or TCP: text and binary messages, ping, close."""
 
 import base64
 import hashlib
@@ -18,15 +18,16 @@ class Refused(Exception):
 
 
 class WebSocket:
-    def __init__(self, path_of_socket, target, timeout=20, headers=""):
-        self.socket = socket.socket(socket.AF_UNIX)
+    def __init__(self, place, target, timeout=20, headers="", host="localhost"):
+        """`place`: the path of a socket, or (address, port)."""
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(place, str) else socket.AF_INET)
         self.socket.settimeout(timeout)
-        self.socket.connect(path_of_socket)
+        self.socket.connect(place)
         self.buffer = b""
         self.closed = None  # the close code, once it came
         key = base64.b64encode(os.urandom(16)).decode()
         self.socket.sendall(
-            f"GET {target} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"GET {target} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
             f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n{headers}\r\n".encode()
         )
         while b"\r\n\r\n" not in self.buffer:

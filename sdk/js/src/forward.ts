@@ -1,4 +1,4 @@
-/** A port of a sandbox as a port of this host, over the API alone: one process of the sandbox for each connection. */
+/** A port of a sandbox as a port of this host. */
 
 import { createServer, type AddressInfo, type Server, type Socket } from "node:net";
 import { pipeline } from "node:stream/promises";
@@ -12,7 +12,7 @@ export interface Forward {
 
 export async function forwardPort(box: Sandbox, port: number): Promise<Forward> {
   const open = new Set<Socket>();
-  const server = createServer((socket) => {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
     open.add(socket);
     socket.on("close", () => open.delete(socket));
     socket.on("error", () => socket.destroy());
@@ -32,23 +32,12 @@ export async function forwardPort(box: Sandbox, port: number): Promise<Forward> 
   };
 }
 
-// bash has TCP of its own, so that nothing needs to be installed; what it starts in the background has
-// its input only by another number. What the port sends ends the process; so does our end.
-const CARRIER = (port: number) => `exec 3<>/dev/tcp/127.0.0.1/${port} 4<&0 || exit 1; cat <&4 >&3 & exec cat <&3`;
-
+// What one side ends, the other side may still answer.
 async function carry(box: Sandbox, port: number, socket: Socket): Promise<void> {
-  const process = await box.spawn(["/bin/bash", "-c", CARRIER(port)], { stdin: true });
-  try {
-    const inward = (async () => {
-      for await (const piece of socket) await process.write(piece as Buffer);
-      await process.closeInput();
-    })().catch(() => undefined); // The process has ended: its output says so below.
-    await pipeline(process.output("stdout") as unknown as AsyncIterable<Uint8Array>, socket);
-    await inward;
-  } finally {
-    socket.destroy();
-    await process.kill().catch(() => undefined); // Its sandbox may be gone.
-  }
+  const inside = await box.ports.connect(port);
+  inside.on("error", () => socket.destroy());
+  socket.on("close", () => inside.destroy());
+  await Promise.allSettled([pipeline(socket, inside), pipeline(inside, socket)]);
 }
 
 function closed(server: Server): Promise<void> {

@@ -2,6 +2,7 @@ export { Client, type Secrets, type Snapshots, type Templates } from "./client.j
 export * from "./errors.js";
 export type { Files } from "./files.js";
 export type { Network, NetworkVerdict } from "./network.js";
+export type { Ports, PreviewLink, PreviewOptions } from "./ports.js";
 export { Process, type KillOptions } from "./process.js";
 export { Sandbox, type Command, type CommandOptions, type ExecOptions, type SpawnOptions } from "./sandbox.js";
 export type { ClientOptions, Content } from "./transport.js";

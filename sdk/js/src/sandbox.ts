@@ -3,6 +3,7 @@
 import { Files } from "./files.js";
 import { Network } from "./network.js";
 import { given, runtimePath, sandboxPath } from "./paths.js";
+import { Ports } from "./ports.js";
 import { Process } from "./process.js";
 import { eventsOf } from "./sse.js";
 import { piecesOf, type Transport } from "./transport.js";
@@ -53,6 +54,7 @@ const ANSWER_MARGIN_MS = 30_000;
 export class Sandbox {
   readonly files: Files;
   readonly network: Network;
+  readonly ports: Ports;
 
   /** @internal */
   constructor(
@@ -64,6 +66,7 @@ export class Sandbox {
   ) {
     this.files = new Files(transport, id);
     this.network = new Network(transport, id);
+    this.ports = new Ports(transport, id);
   }
 
   // Life.

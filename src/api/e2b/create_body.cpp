@@ -99,7 +99,9 @@ Result<CreateOrder> read_create(Context& context, const http::Request& request,
   }
   ATOLL_TRY(read_lifecycle(reader, default_timeout, order.spec));
   ATOLL_TRY(read_variables(reader, order.spec));
-  ATOLL_ASSIGN(order.spec.network, read_network(reader));
+  ATOLL_ASSIGN(NetworkWish network, read_network(reader));
+  order.spec.network = std::move(network.policy);
+  order.spec.ingress = std::move(network.ingress);
   ATOLL_TRY(reader.optional_bool("secure"));  // every sandbox is
   ATOLL_TRY(refuse_given(reader, "mcp", "start the servers with a command"));
   ATOLL_TRY(refuse_given(reader, "iam", "it has no workload identities"));

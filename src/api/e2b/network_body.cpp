@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 
 #include "egress/policy_json.h"
+#include "http/headers.h"
 
 namespace atl::api::e2b {
 namespace {
@@ -54,13 +55,16 @@ struct Wishes {
   std::vector<std::string> allow;
   std::vector<std::string> deny;
   std::vector<DomainPermit> rules;
+  std::optional<bool> public_traffic;
+  std::optional<std::string> host;
 };
 
 Result<Wishes> read_wishes(JsonObjectReader& network) {
   Wishes wishes;
   ATOLL_ASSIGN(wishes.allow, network.string_array("allowOut"));
   ATOLL_ASSIGN(wishes.deny, network.string_array("denyOut"));
-  ATOLL_TRY(network.optional_bool("allowPublicTraffic"));  // ports are never served without a token
+  ATOLL_ASSIGN(wishes.public_traffic, network.optional_bool("allowPublicTraffic"));
+  ATOLL_ASSIGN(wishes.host, network.optional_string("maskRequestHost"));
   const json::value* rules = network.any("rules");
   if (!says_nothing(rules)) {
     if (!rules->is_object()) return fail(bad("network.rules", "an object of domains"));
@@ -69,7 +73,7 @@ Result<Wishes> read_wishes(JsonObjectReader& network) {
       wishes.rules.push_back(std::move(permit));
     }
   }
-  for (const char* name : {"egressProxy", "maskRequestHost", "dnsServers", "httpsPorts"}) {
+  for (const char* name : {"egressProxy", "dnsServers", "httpsPorts"}) {
     if (says_nothing(network.any(name))) continue;
     return fail(Error(ErrorCode::NotSupported,
                       std::string("'network.") + name + "' is not supported by this server")
@@ -139,20 +143,36 @@ Result<NetworkPolicy> policy_of(std::optional<bool> access, const Wishes& wishes
 
 }  // namespace
 
-Result<NetworkPolicy> read_network(JsonObjectReader& reader) {
+static Result<NetworkWish> wish_of(std::optional<bool> access, const Wishes& wishes,
+                                   sandbox::Ingress ingress) {
+  if (wishes.public_traffic) {
+    ingress.public_ports = *wishes.public_traffic;
+    ingress.has_traffic_token = !*wishes.public_traffic;
+  }
+  if (wishes.host) {
+    bool fits = wishes.host->size() <= 255 && http::is_field_value(*wishes.host) &&
+                wishes.host->find_first_of(" \t,/") == std::string::npos;
+    if (!fits) return fail(bad("network.maskRequestHost", "a host, such as localhost:${PORT}"));
+    ingress.host = *wishes.host;
+  }
+  ATOLL_ASSIGN(NetworkPolicy policy, policy_of(access, wishes));
+  return NetworkWish{.policy = std::move(policy), .ingress = std::move(ingress)};
+}
+
+Result<NetworkWish> read_network(JsonObjectReader& reader) {
   ATOLL_ASSIGN(auto access, reader.optional_bool("allow_internet_access"));
   ATOLL_ASSIGN(auto network, reader.optional_object("network"));
   Wishes wishes;
   if (network) {
     ATOLL_ASSIGN(wishes, read_wishes(*network));
   }
-  return policy_of(access, wishes);
+  return wish_of(access, wishes, {.public_ports = true});
 }
 
-Result<NetworkPolicy> read_network_update(JsonObjectReader& reader) {
+Result<NetworkWish> read_network_update(JsonObjectReader& reader, const sandbox::Ingress& present) {
   ATOLL_ASSIGN(auto access, reader.optional_bool("allow_internet_access"));
   ATOLL_ASSIGN(Wishes wishes, read_wishes(reader));
-  return policy_of(access, wishes);
+  return wish_of(access, wishes, present);
 }
 
 }  // namespace atl::api::e2b

@@ -1,4 +1,5 @@
-// What a sandbox may reach, in E2B's words. Where a client says nothing that is the public network.
+// What a sandbox may reach and who may reach it, in E2B's words. Where a client says nothing it is
+// the public network, both ways.
 #pragma once
 
 #include "http/json.h"
@@ -6,9 +7,16 @@
 
 namespace atl::api::e2b {
 
+struct NetworkWish {
+  NetworkPolicy policy;
+  sandbox::Ingress ingress;  // its ports are public unless `allowPublicTraffic` is false
+};
+
 // The fields `allow_internet_access` and `network` of a create.
-Result<NetworkPolicy> read_network(http::JsonObjectReader& reader);
-// The body of an update, which has the same without `network` around it.
-Result<NetworkPolicy> read_network_update(http::JsonObjectReader& reader);
+Result<NetworkWish> read_network(http::JsonObjectReader& reader);
+// The body of an update, which has the same without `network` around it. What it does not say of
+// the ports stays as it is.
+Result<NetworkWish> read_network_update(http::JsonObjectReader& reader,
+                                        const sandbox::Ingress& present);
 
 }  // namespace atl::api::e2b

@@ -10,7 +10,9 @@ namespace {
 Result<NetworkPolicy> policy_of(std::string_view text) {
   auto document = http::JsonDocument::parse(text);
   http::JsonObjectReader reader(**document->object());
-  return read_network(reader);
+  auto wish = read_network(reader);
+  if (!wish) return fail(std::move(wish).error());
+  return wish->policy;
 }
 
 TEST(E2bNetwork, IsPublicWhereNobodySaysOtherwise) {
@@ -46,7 +48,25 @@ TEST(E2bNetwork, SetsHeadersForDomains) {
   EXPECT_EQ(policy->domains[0].rules[0].transforms[0].headers.at("X-Key"), "v");
 }
 
+sandbox::Ingress ingress_of(std::string_view text) {
+  auto document = http::JsonDocument::parse(text);
+  http::JsonObjectReader reader(**document->object());
+  return read_network(reader)->ingress;
+}
+
+TEST(E2bNetwork, PortsArePublicUnlessAskedOtherwise) {
+  EXPECT_TRUE(ingress_of("{}").public_ports);
+  EXPECT_FALSE(ingress_of("{}").has_traffic_token);
+  auto closed = ingress_of(
+      R"({"network":{"allowPublicTraffic":false,"maskRequestHost":"localhost:${PORT}"}})");
+  EXPECT_FALSE(closed.public_ports);
+  EXPECT_TRUE(closed.has_traffic_token);
+  EXPECT_EQ(closed.host, "localhost:${PORT}");
+}
+
 TEST(E2bNetwork, RefusesByName) {
+  EXPECT_EQ(policy_of(R"({"network":{"maskRequestHost":"a\r\nb"}})").error().field(),
+            "network.maskRequestHost");
   EXPECT_EQ(policy_of(R"({"network":{"egressProxy":{"address":"x"}}})").error().field(),
             "network.egressProxy");
   EXPECT_EQ(policy_of(R"({"network":{"denyOut":["10.0.0.0/8"],"allowOut":["10.0.0.1"]}})")

@@ -110,8 +110,9 @@ Task<Result<void>> set_network(Context& context, http::Request& request,
   ATOLL_CO_ASSIGN(auto document, co_await read_json(request, kMaxBody));
   ATOLL_CO_ASSIGN(const json::object* object, document.object());
   http::JsonObjectReader reader(*object);
-  ATOLL_CO_ASSIGN(NetworkPolicy policy, read_network_update(reader));
-  ATOLL_CO_TRY(co_await context.manager.set_network(sandbox, std::move(policy)));
+  ATOLL_CO_ASSIGN(NetworkWish wish, read_network_update(reader, sandbox->record.spec.ingress));
+  ATOLL_CO_TRY(co_await context.manager.set_network(sandbox, std::move(wish.policy),
+                                                    std::move(wish.ingress)));
   co_return co_await writer.send(http::Response::empty());
 }
 

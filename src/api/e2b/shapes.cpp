@@ -3,6 +3,7 @@
 #include <boost/json/array.hpp>
 
 #include "api/e2b/lifetime.h"
+#include "api/preview_url.h"
 #include "base/iso_time.h"
 #include "base/json_escape.h"
 
@@ -19,13 +20,6 @@ json::object metadata_json(const sandbox::Record& record) {
   json::object metadata;
   for (const auto& [key, value] : record.spec.metadata) metadata[key] = value;
   return metadata;
-}
-
-// Where the port of a sandbox can be reached by a host's name.
-std::string domain_of(const Context& context) {
-  std::string_view url = context.service.settings.base_url;
-  size_t scheme = url.find("://");
-  return std::string(scheme == url.npos ? url : url.substr(scheme + 3));
 }
 
 std::string_view type_name(FileKind kind) {
@@ -48,9 +42,13 @@ json::object created_json(const Context& context, const sandbox::Record& record)
                       {"envdVersion", kDaemonVersion},
                       {"alias", record.spec.template_name},
                       {"trafficAccessToken", nullptr},
-                      {"domain", domain_of(context)}};
+                      {"domain", preview_authority(context.service.settings)}};
   if (context.who.role != auth::Role::ReadOnly) {
     object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
+    if (record.spec.ingress.has_traffic_token) {
+      object["trafficAccessToken"] =
+          context.service.tokens.traffic_token(record.id, record.generation);
+    }
   }
   return object;
 }
@@ -73,7 +71,7 @@ json::object listed_json(const sandbox::Record& record) {
 
 json::object detail_json(const Context& context, const sandbox::Record& record) {
   json::object object = listed_json(record);
-  object["domain"] = domain_of(context);
+  object["domain"] = preview_authority(context.service.settings);
   bool pauses = record.spec.at_lifetime != sandbox::AtLifetime::Delete;
   object["lifecycle"] = json::object{{"autoResume", pauses && record.spec.auto_resume},
                                      {"onTimeout", pauses ? "pause" : "kill"}};

@@ -7,10 +7,13 @@
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
 
+#include "os/fd_passing.h"
+
 namespace atl::native {
 
 namespace asio = boost::asio;
 static constexpr size_t kMaxMessage = 256u << 10;
+static constexpr size_t kMaxFds = 4;
 
 LauncherClient::LauncherClient(asio::any_io_executor executor, UniqueFd socket)
     : RequestChannel("the launcher"), executor_(executor), socket_(executor, socket.release()) {
@@ -46,16 +49,20 @@ Task<void> LauncherClient::read_loop() {
     auto [error] = co_await socket_.async_wait(asio::posix::stream_descriptor::wait_read,
                                                asio::as_tuple(asio::use_awaitable));
     if (error) break;
-    ssize_t size = recv(socket_.native_handle(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (size <= 0) break;
-    handle({buffer.data(), static_cast<size_t>(size)});
+    std::vector<UniqueFd> fds;
+    auto size = os::receive_into(socket_.native_handle(), buffer, kMaxFds, fds);
+    if (!size) {
+      if (size.error().sys_errno() == EAGAIN || size.error().sys_errno() == EINTR) continue;
+      break;
+    }
+    if (*size == 0) break;
+    handle({buffer.data(), *size}, std::move(fds));
   }
   fail_all(Error(ErrorCode::Unavailable, "the launcher has ended; restart atoll serve"));
   if (lost_) lost_();
 }
 
-void LauncherClient::handle(std::string_view message) {
+void LauncherClient::handle(std::string_view message, std::vector<UniqueFd> fds) {
   if (message.size() < wire::kHeaderBytes) return;
   wire::FrameHeader header = wire::parse_header(message.data());
   std::string_view payload = message.substr(wire::kHeaderBytes);
@@ -75,7 +82,8 @@ void LauncherClient::handle(std::string_view message) {
                               : fail(std::move(failure).error()));
     return;
   }
-  answer(header.id, RawReply{.type = header.type, .payload = std::string(payload)});
+  answer(header.id,
+         RawReply{.type = header.type, .payload = std::string(payload), .fds = std::move(fds)});
 }
 
 }  // namespace atl::native

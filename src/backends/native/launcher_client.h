@@ -35,7 +35,7 @@ class LauncherClient : public RequestChannel, public std::enable_shared_from_thi
  private:
   Task<Result<void>> send(std::string bytes) override;
   Task<void> read_loop();
-  void handle(std::string_view message);
+  void handle(std::string_view message, std::vector<UniqueFd> fds);
 
   boost::asio::any_io_executor executor_;
   boost::asio::posix::stream_descriptor socket_;

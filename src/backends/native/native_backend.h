@@ -134,6 +134,7 @@ class NativeHandle : public SandboxHandle {
   Task<Result<void>> set_limits(Limits limits) override;
   Task<Result<void>> set_frozen(bool frozen) override;
   Task<Result<NetworkHolds>> set_network(NetworkRules rules) override;
+  Task<Result<UniqueFd>> dial(uint16_t port, std::chrono::milliseconds limit) override;
   Task<Result<HostUsage>> usage() override;
   Task<Result<void>> dispose() override;
   Task<Result<void>> destroy() override;

@@ -7,10 +7,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "async/one_shot.h"
 #include "atoll/result.h"
 #include "atoll/task.h"
+#include "base/unique_fd.h"
 #include "wire/frame.h"
 
 namespace atl::native {
@@ -37,11 +39,25 @@ class RequestChannel {
     }
     co_return wire::decode<Reply>(reply.payload);
   }
+  // The descriptors that come with the reply.
+  template <class Reply, class Request>
+  Task<Result<std::vector<UniqueFd>>> call_for_fds(Request request,
+                                                   ReplyLimit limit = kReplyLimit) {
+    std::string bytes;
+    uint32_t id = next_id_++;
+    wire::append_frame(bytes, id, request);
+    ATOLL_CO_ASSIGN(RawReply reply, co_await exchange(id, std::move(bytes), limit));
+    if (reply.type != static_cast<uint16_t>(Reply::kType)) {
+      co_return fail(ErrorCode::Internal, "unexpected reply from " + peer_);
+    }
+    co_return std::move(reply.fds);
+  }
 
  protected:
   struct RawReply {
     uint16_t type = 0;
     std::string payload;
+    std::vector<UniqueFd> fds = {};
   };
 
   // `peer` names the other end in errors.

@@ -12,6 +12,7 @@ from atoll_sandbox.types import (
     ExecResult,
     FileInfo,
     LogEvent,
+    PreviewLink,
     Process,
     Sandbox,
     Secret,
@@ -293,6 +294,27 @@ class Api:
         headers = {"Last-Event-ID": after} if after is not None else {}
         request = Request("GET", path, params={"follow": follow}, headers=headers, timeout=None)
         return self._stream(request, _events(_event))
+
+    # Ports.
+
+    @call
+    def open_port(
+        self, sandbox: str, port: int, *, access: str = "private", expires_in: Optional[float] = None
+    ) -> Call:
+        """A link that opens the port in a browser: private (its URL is good for 15 minutes), public or signed."""
+        seconds = None if expires_in is None else max(1, round(expires_in))
+        body = given(port=port, access=access, expiresInSeconds=seconds)
+        answer = yield Request("POST", runtime_path(sandbox, "preview-links"), json=body)
+        return PreviewLink.of(answer["previewLink"])
+
+    @call
+    def preview_links(self, sandbox: str) -> Call:
+        answer = yield Request("GET", runtime_path(sandbox, "preview-links"))
+        return [PreviewLink.of(item) for item in answer["previewLinks"]]
+
+    @call
+    def remove_preview_link(self, sandbox: str, preview: str) -> Call:
+        yield Request("DELETE", runtime_path(sandbox, "preview-links/" + preview))
 
     # Secrets and tokens.
 

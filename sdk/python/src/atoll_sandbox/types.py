@@ -167,6 +167,21 @@ class Secret:
 
 
 @dataclass(frozen=True)
+class PreviewLink:
+    """A way to a port of a sandbox."""
+
+    id: str
+    port: int
+    access: str  # private, public or signed
+    url: Optional[str]  # what to open; None where the server has no TCP port
+    raw: Json = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, raw: Json) -> "PreviewLink":
+        return cls(raw["previewId"], raw["port"], raw["access"], raw["url"], raw)
+
+
+@dataclass(frozen=True)
 class Token:
     token: str
     scope: str
