@@ -2,6 +2,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "api/e2b/credentials.h"
 #include "api/e2b/lifetime.h"
 #include "base/iso_time.h"
 #include "base/json_escape.h"
@@ -50,6 +51,7 @@ json::object created_json(const Context& context, const sandbox::Record& record)
                       {"trafficAccessToken", nullptr},
                       {"domain", domain_of(context)}};
   if (context.who.role != auth::Role::ReadOnly) {
+    object["trafficAccessToken"] = traffic_token(context.service, record);
     object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
   }
   return object;
@@ -80,6 +82,7 @@ json::object detail_json(const Context& context, const sandbox::Record& record) 
   if (record.status == sandbox::Status::Paused) object["pauseMode"] = "full";
   if (record.status == sandbox::Status::Stopped) object["pauseMode"] = "filesystem";
   if (context.who.role != auth::Role::ReadOnly) {
+    object["trafficAccessToken"] = traffic_token(context.service, record);
     object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
   }
   return object;
