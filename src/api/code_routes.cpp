@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "api/shapes.h"
 #include "base/json_escape.h"
+#include "code/replays.h"
 
 namespace atl::api {
 namespace {
