@@ -76,7 +76,8 @@ Task<Result<CellOrder>> Interpreter::prepare(const SessionPtr& session, Slot& sl
   options.cwd = slot.cwd;
   options.user = slot.user;
   auto process = co_await session->spawn(std::move(options));
-  if (!process && process.error().sys_errno() == ENOENT && process.error().field() != "cwd") {
+  if (!process && process.error().code() == ErrorCode::NotFound &&
+      process.error().field() == "command") {
     co_return fail(missing_program(slot.id.language));
   }
   if (!process) co_return fail(std::move(process).error());

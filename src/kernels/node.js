@@ -161,16 +161,33 @@ function keepable(code) {
 
 // Node's own way to run a line with `await` at the top.
 let lineReader = null;
+let failCell = null;
+function startLineReader() {
+  const { PassThrough, Writable } = require("stream");
+  const nowhere = new Writable({ write: (_part, _encoding, done) => done() });
+  const options = { input: new PassThrough(), output: nowhere, prompt: "", terminal: false };
+  lineReader = require("repl").start({ ...options, useGlobal: true, breakEvalOnSigint: true });
+  lineReader.removeAllListeners("SIGINT");
+  // It tells of errors by its domain, where there is one.
+  if (!lineReader._domain) return;
+  lineReader._domain.removeAllListeners("error");
+  lineReader._domain.on("error", (error) => (failCell ? failCell(error) : complain(error)));
+}
+
 function evaluateAwaiting(code, name) {
-  if (lineReader === null) {
-    const { PassThrough, Writable } = require("stream");
-    const nowhere = new Writable({ write: (_part, _encoding, done) => done() });
-    const options = { input: new PassThrough(), output: nowhere, prompt: "", terminal: false };
-    lineReader = require("repl").start({ ...options, useGlobal: true, breakEvalOnSigint: true });
-    lineReader.removeAllListeners("SIGINT");
-  }
+  if (lineReader === null) startLineReader();
   return new Promise((resolve, reject) => {
-    lineReader.eval(code + "\n", lineReader.context, name, (error, value) => (error ? reject(error.err || error) : resolve(value)));
+    failCell = (error) => reject((error && error.err) || error);
+    const done = (error, value) => (error ? failCell(error) : resolve(value));
+    // While it runs it takes interrupts itself, and leaves nobody to take them after.
+    process.removeListener("SIGINT", onInterrupt);
+    try {
+      lineReader.eval(code + "\n", lineReader.context, name, done);
+    } finally {
+      process.on("SIGINT", onInterrupt);
+    }
+  }).finally(() => {
+    failCell = null;
   });
 }
 
@@ -238,14 +255,21 @@ async function run(request) {
   say({ t: "end" }, ERR);
 }
 
+function onInterrupt() {
+  if (interrupt) interrupt();
+}
+
+function complain(error) {
+  process.stderr.write(util.inspect(error) + "\n");
+}
+
 function start() {
   globalThis.require = requireHere;
   globalThis.module = { exports: {} };
   globalThis.exports = globalThis.module.exports;
   globalThis.display = display;
   Object.defineProperty(globalThis, "__import", { value: load, enumerable: false });
-  process.on("SIGINT", () => interrupt && interrupt());
-  const complain = (error) => process.stderr.write(util.inspect(error) + "\n");
+  process.on("SIGINT", onInterrupt);
   process.on("uncaughtException", complain);
   process.on("unhandledRejection", complain);
 
@@ -263,7 +287,8 @@ function start() {
     }
   };
   take(Buffer.alloc(0));
-  const requests = fs.createReadStream("", { fd: IN, autoClose: false });
+  // Not a file's stream: that would read on a thread, for which an exit would wait.
+  const requests = new (require("net").Socket)({ fd: IN, readable: true, writable: false });
   requests.on("data", take);
   requests.on("end", () => process.reallyExit(0));
 }

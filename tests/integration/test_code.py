@@ -146,7 +146,7 @@ Page()
                 after = self.run_code(language, code)["stdout"]
                 self.assertNotIn("it's", after)
                 self.assertTrue(after.endswith(home + "\n"), after)
-        self.assert_error(self.ask("python", "1", env={"A=B": "x"}), 400, "VALIDATION_ERROR", "env")
+        self.assert_error(self.ask("python", "1", env={"A=B": "x"}), 400, "VALIDATION_ERROR", "env.A=B")
 
     def test_time_is_up_and_variables_stay(self):
         for language, before, code, after in [
