@@ -25,6 +25,7 @@ std::vector<Route> route_table(const ServiceSettings& settings) {
   RuntimeRoutes runtime(table);
   add_exec_routes(runtime);
   add_process_routes(runtime);
+  add_code_routes(runtime);
   add_stream_routes(runtime);
   add_file_routes(runtime);
   add_transfer_routes(runtime);

@@ -78,6 +78,7 @@ void add_sandbox_metrics(Service& service);
 
 void add_exec_routes(RuntimeRoutes& routes);
 void add_process_routes(RuntimeRoutes& routes);
+void add_code_routes(RuntimeRoutes& routes);
 void add_stream_routes(RuntimeRoutes& routes);
 void add_file_routes(RuntimeRoutes& routes);
 void add_transfer_routes(RuntimeRoutes& routes);

@@ -13,6 +13,11 @@
 #include "base/metrics.h"
 #include "sandbox/manager.h"
 
+namespace atl::code {
+class Interpreter;
+class Replays;
+}  // namespace atl::code
+
 namespace atl::api {
 
 struct ServiceSettings {
@@ -38,6 +43,8 @@ struct Service {
   MetricsRegistry& metrics;
   std::function<Task<Result<UniqueFd>>()> make_backup;
   auth::RateLimiter limiter;
+  std::shared_ptr<code::Interpreter> code = {};
+  std::shared_ptr<code::Replays> replays = {};  // of its answers
 };
 
 }  // namespace atl::api

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/version.h"
+#include "cli/code_command.h"
 #include "cli/config_options.h"
 #include "cli/json_out.h"
 #include "cli/report.h"
@@ -81,16 +82,16 @@ Command all_commands() {
   root.examples = {"atoll run -- python3 -c 'print(6*7)'", "atoll create --name web --memory 512m",
                    "atoll exec -it web -- bash", "atoll cp ./dir web:/workspace/dir"};
   for (auto make :
-       {run_command,        create_command,   ls_command,      inspect_command, exec_command,
-        ps_command,         logs_command,     kill_command,    wait_command,    cp_command,
-        cat_command,        files_command,    search_command,  watch_command,   stop_command,
-        start_command,      pause_command,    unpause_command, resume_command,  snapshot_command,
-        checkpoint_command, restore_command,  fork_command,    diff_command,    history_command,
-        undo_command,       update_command,   usage_command,   rm_command,      events_command,
-        token_command,      template_command, storage_command, system_command,  doctor_command,
-        serve_command,      key_command,      secret_command,  net_command,     port_command,
-        whoami_command,     config_command,   backup_command,  audit_command,   version_command,
-        completion_command}) {
+       {run_command,      create_command,     ls_command,       inspect_command, exec_command,
+        code_command,     ps_command,         logs_command,     kill_command,    wait_command,
+        cp_command,       cat_command,        files_command,    search_command,  watch_command,
+        stop_command,     start_command,      pause_command,    unpause_command, resume_command,
+        snapshot_command, checkpoint_command, restore_command,  fork_command,    diff_command,
+        history_command,  undo_command,       update_command,   usage_command,   rm_command,
+        events_command,   token_command,      template_command, storage_command, system_command,
+        doctor_command,   serve_command,      key_command,      secret_command,  net_command,
+        port_command,     whoami_command,     config_command,   backup_command,  audit_command,
+        version_command,  completion_command}) {
     root.commands.push_back(make());
   }
   return root;

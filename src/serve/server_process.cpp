@@ -20,6 +20,8 @@
 #include "backends/native/native_backend.h"
 #include "base/log.h"
 #include "base/version.h"
+#include "code/interpreter.h"
+#include "code/replays.h"
 #include "http/server.h"
 #include "http/server_metrics.h"
 #include "os/file.h"
@@ -117,7 +119,10 @@ class ServerProcess {
                  .settings = settings_from(config, prepared),
                  .metrics = metrics_,
                  .make_backup = [this] { return backup_.make(); },
-                 .limiter = auth::RateLimiter()},
+                 .limiter = auth::RateLimiter(),
+                 .code = std::make_shared<code::Interpreter>(),
+                 .replays = std::make_shared<code::Replays>(
+                     [] { return static_cast<int64_t>(os::monotonic_us() / 1000); })},
         server_(io_.get_executor(),
                 api::make_router(service_, protocols_of(service_, io_.get_executor())),
                 observed_by(metrics_)),

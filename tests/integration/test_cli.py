@@ -18,7 +18,7 @@ import fixture
 from fixture import AtollCase, cli, raw_cli, start_cli, wait_until
 
 COMMANDS = [
-    "run", "create", "ls", "inspect", "exec", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
+    "run", "create", "ls", "inspect", "exec", "code", "ps", "logs", "kill", "wait", "cp", "cat", "files", "search", "watch",
     "stop", "start", "pause", "unpause", "resume", "snapshot", "checkpoint", "restore", "fork", "diff", "history", "undo", "update", "usage", "rm", "events", "token", "template", "storage", "system",
     "doctor", "serve", "key", "secret", "net", "port", "whoami", "config", "backup", "audit", "version", "completion",
 ]  # fmt: skip

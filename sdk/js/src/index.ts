@@ -1,4 +1,5 @@
 export { Client, type Secrets, type Snapshots, type Templates } from "./client.js";
+export type * from "./code.js";
 export * from "./errors.js";
 export type { Files } from "./files.js";
 export type { Network, NetworkVerdict } from "./network.js";

@@ -1,5 +1,6 @@
 /** One sandbox. */
 
+import { CodeContexts, runCode, type CodeExecutionOptions, type CodeExecutionResult, type CodeLanguage } from "./code.js";
 import { Files } from "./files.js";
 import { Network } from "./network.js";
 import { given, runtimePath, sandboxPath } from "./paths.js";
@@ -55,6 +56,7 @@ export class Sandbox {
   readonly files: Files;
   readonly network: Network;
   readonly ports: Ports;
+  readonly codeContexts: CodeContexts;
 
   /** @internal */
   constructor(
@@ -67,6 +69,7 @@ export class Sandbox {
     this.files = new Files(transport, id);
     this.network = new Network(transport, id);
     this.ports = new Ports(transport, id);
+    this.codeContexts = new CodeContexts(transport, id);
   }
 
   // Life.
@@ -198,6 +201,18 @@ export class Sandbox {
     });
     const { duration, ...rest } = result;
     return { ...rest, durationMs: duration };
+  }
+
+  /**
+   * Runs code in the kernel of its session and language, which keeps variables between calls. Errors of the code are in
+   * the result; an abort interrupts it.
+   */
+  async runCode(
+    language: CodeLanguage,
+    source: string,
+    options: CodeExecutionOptions = {},
+  ): Promise<CodeExecutionResult> {
+    return runCode(this.transport, this.id, language, source, options);
   }
 
   /** Starts a command that goes on by itself, whatever becomes of this client. The signal is for the start only. */

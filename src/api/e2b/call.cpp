@@ -1,5 +1,7 @@
 #include "api/e2b/call.h"
 
+#include <algorithm>
+
 #include "api/e2b/errors.h"
 #include "api/e2b/lifetime.h"
 #include "http/base64.h"
@@ -8,6 +10,7 @@ namespace atl::api::e2b {
 namespace {
 
 constexpr std::string_view kDaemonPort = "49983";
+constexpr std::string_view kInterpreterPort = "49999";
 constexpr size_t kMaxPasswd = 1u << 20;
 
 Task<Result<std::string>> home_of(SandboxSession& session, const std::string& user) {
@@ -72,12 +75,15 @@ Result<std::string> named_user(const http::Request& request) {
   return decoded->substr(0, decoded->find(':'));
 }
 
-Task<Result<Call>> open_call(Context& context, http::Request& request) {
+static Task<Result<Call>> open_on(Context& context, http::Request& request,
+                                  std::initializer_list<std::string_view> ports) {
   ATOLL_CO_ASSIGN(sandbox::SandboxPtr sandbox, find_sandbox(context, request));
   ATOLL_CO_ASSIGN(std::string user, named_user(request));
   ATOLL_CO_TRY(co_await wake(context, sandbox));
   ATOLL_CO_ASSIGN(auto session, co_await context.manager.session(sandbox));
-  if (request.param("port") != kDaemonPort) co_return fail(port_not_open(request.param("port")));
+  if (std::find(ports.begin(), ports.end(), request.param("port")) == ports.end()) {
+    co_return fail(port_not_open(request.param("port")));
+  }
   if (user.empty()) user = sandbox->record.spec.user;
   ATOLL_CO_ASSIGN(std::string home, co_await home_of(*session, user));
   const std::string& workdir = sandbox->record.spec.workdir;
@@ -86,6 +92,18 @@ Task<Result<Call>> open_call(Context& context, http::Request& request) {
                  .user = std::move(user),
                  .home = std::move(home),
                  .base = std::move(base)};
+}
+
+Task<Result<Call>> open_call(Context& context, http::Request& request) {
+  co_return co_await open_on(context, request, {kDaemonPort});
+}
+
+Task<Result<Call>> open_interpreter_call(Context& context, http::Request& request) {
+  co_return co_await open_on(context, request, {kInterpreterPort});
+}
+
+Task<Result<Call>> open_any_call(Context& context, http::Request& request) {
+  co_return co_await open_on(context, request, {kDaemonPort, kInterpreterPort});
 }
 
 }  // namespace atl::api::e2b

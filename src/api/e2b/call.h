@@ -23,6 +23,10 @@ struct Call {
 // The running sandbox that {id} names; one that was paused at the end of its time, and may resume
 // by itself, does.
 Task<Result<Call>> open_call(Context& context, http::Request& request);
+// The same for what the code interpreter serves, on its own port.
+Task<Result<Call>> open_interpreter_call(Context& context, http::Request& request);
+// For what both serve.
+Task<Result<Call>> open_any_call(Context& context, http::Request& request);
 
 // The user in "Authorization: Basic", or ?username=; empty: none is named.
 Result<std::string> named_user(const http::Request& request);

@@ -65,8 +65,12 @@ Result<void> read_variables(JsonObjectReader& reader, sandbox::Spec& spec) {
   return {};
 }
 
+// What the packages of the code interpreter ask for: every template of ours can be it.
+constexpr std::string_view kInterpreterTemplate = "code-interpreter-v1";
+
 // Clients expect the user "user", which our own templates have; of others, whom they name.
-Result<void> take_template(Context& context, const std::string& name, sandbox::Spec& spec) {
+Result<void> take_template(Context& context, std::string name, sandbox::Spec& spec) {
+  if (name == kInterpreterTemplate && !context.manager.backend().find_template(name)) name = "base";
   auto parsed = image::parse_template_reference(name);
   if (!parsed) return fail(Error(parsed.error()).with_field("templateID"));
   spec.template_name = name;

@@ -11,7 +11,7 @@ namespace {
 namespace json = boost::json;
 
 Task<Result<void>> health(Context& context, http::Request& request, http::ResponseWriter& writer) {
-  ATOLL_CO_TRY(co_await open_call(context, request));
+  ATOLL_CO_TRY(co_await open_any_call(context, request));
   co_return co_await writer.send(http::Response::empty());
 }
 

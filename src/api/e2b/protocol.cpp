@@ -26,6 +26,7 @@ std::vector<Protocol> protocols() {
   add_watch_calls(calls);
   add_file_transfers(calls);
   add_daemon_routes(calls);
+  add_code_calls(calls);
 
   std::vector<Protocol> both;
   both.push_back(std::move(control));

@@ -19,5 +19,7 @@ void add_file_calls(ControlRoutes& routes);
 void add_watch_calls(ControlRoutes& routes);
 void add_file_transfers(ControlRoutes& routes);
 void add_daemon_routes(ControlRoutes& routes);
+// And on another port, its code interpreter.
+void add_code_calls(ControlRoutes& routes);
 
 }  // namespace atl::api::e2b

@@ -2,6 +2,7 @@
 
 #include <boost/json/array.hpp>
 
+#include "api/e2b/credentials.h"
 #include "api/e2b/lifetime.h"
 #include "api/preview_url.h"
 #include "base/iso_time.h"
@@ -44,6 +45,7 @@ json::object created_json(const Context& context, const sandbox::Record& record)
                       {"trafficAccessToken", nullptr},
                       {"domain", preview_authority(context.service.settings)}};
   if (context.who.role != auth::Role::ReadOnly) {
+    object["trafficAccessToken"] = traffic_token(context.service, record);
     object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
     if (record.spec.ingress.has_traffic_token) {
       object["trafficAccessToken"] =
@@ -78,6 +80,7 @@ json::object detail_json(const Context& context, const sandbox::Record& record) 
   if (record.status == sandbox::Status::Paused) object["pauseMode"] = "full";
   if (record.status == sandbox::Status::Stopped) object["pauseMode"] = "filesystem";
   if (context.who.role != auth::Role::ReadOnly) {
+    object["trafficAccessToken"] = traffic_token(context.service, record);
     object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
   }
   return object;

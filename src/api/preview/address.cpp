@@ -10,7 +10,9 @@ namespace atl::api::preview {
 namespace {
 
 constexpr std::string_view kPathStart = "/preview/";
-constexpr uint16_t kE2bDaemon = 49983;  // answered by the server itself: api/e2b
+// Answered by the server itself: api/e2b.
+constexpr uint16_t kE2bDaemon = 49983;
+constexpr uint16_t kE2bInterpreter = 49999;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -72,7 +74,8 @@ bool is_port_host(std::string_view authority, std::string_view domain, std::stri
   while (digits < label->size() && is_digit((*label)[digits])) digits++;
   if (digits == 0 || digits == label->size() || (*label)[digits] != '-') return false;
   PortLabel parts = split(*label);
-  return parts.port != kE2bDaemon || !parts.sandbox.starts_with("sandbox-");
+  bool ours = parts.port == kE2bDaemon || parts.port == kE2bInterpreter;
+  return !ours || !parts.sandbox.starts_with("sandbox-");
 }
 
 bool is_port_path(std::string_view target) {

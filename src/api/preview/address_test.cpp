@@ -26,6 +26,7 @@ TEST(PreviewAddress, ClaimsEveryHostThatLooksLikeAPort) {
 
 TEST(PreviewAddress, LeavesTheDaemonsPortToIt) {
   EXPECT_FALSE(is_port_host("49983-sandbox-1.localhost", "localhost", ""));
+  EXPECT_FALSE(is_port_host("49999-sandbox-1.localhost", "localhost", ""));
   EXPECT_TRUE(is_port_host("49983-x.localhost", "localhost", ""));
 }
 

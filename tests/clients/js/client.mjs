@@ -37,6 +37,19 @@ for (const options of [{}, { onStdout: () => undefined }]) {
 }
 const unhurried = await box.exec(`sleep 0.5; ${much}`, { onStdout: () => undefined });
 assert.deepEqual([unhurried.stdout.length, unhurried.stdoutLost], [30_000_000, 0], "who reads holds the writer back");
+
+step("code");
+await box.runCode("python", "x = 6", { sessionId: "s" });
+assert.deepEqual((await box.runCode("python", "x * 7", { sessionId: "s" })).results, [{ type: "text", value: "42" }]);
+assert.equal((await box.runCode("python", "1/0")).error.name, "ZeroDivisionError");
+assert.equal((await box.runCode("bash", "echo $A", { env: { A: "b" } })).stdout, "b\n");
+const branch = await box.codeContexts.fork("python-s", "t");
+assert.equal((await box.runCode("python", "x", { sessionId: "t" })).results[0].value, "6");
+await box.codeContexts.restart(branch);
+await box.codeContexts.remove(branch);
+const place = await box.codeContexts.create({ language: "python", cwd: "/tmp" });
+assert.ok((await box.codeContexts.list()).some((one) => one.id === place.id && one.cwd === "/tmp"));
+
 const pieces = [];
 const streamed = await box.exec("for i in 1 2 3; do echo $i; sleep 0.1; done; printf é >&2", { onStdout: (text) => pieces.push(text) });
 assert.equal(streamed.stdout, "1\n2\n3\n");

@@ -45,6 +45,14 @@ def commands(atoll, box):
     assert atoll.exec(box.id, ["printf", "%s", "a b"]).stdout == "a b"
     late = atoll.exec(box.id, "echo early; sleep 60", timeout=0.5)
     assert late.timed_out and late.stdout == "early\n"
+    atoll.run_code(box.id, "python", "x = 6", session="s")
+    assert atoll.run_code(box.id, "python", "x * 7", session="s").results == [{"type": "text", "value": "42"}]
+    assert atoll.run_code(box.id, "python", "1/0").error.name == "ZeroDivisionError"
+    assert atoll.fork_code_context(box.id, "python-s", session="t").id == "python-t"
+    assert {one.id for one in atoll.code_contexts(box.id)} >= {"python-s", "python-t"}
+    atoll.restart_code_context(box.id, "python-t")
+    atoll.remove_code_context(box.id, "python-t")
+    assert atoll.create_code_context(box.id, "bash", cwd="/tmp").cwd == "/tmp"
     process = atoll.spawn(box.id, "echo one; echo two >&2; sleep 0.1; exit 7")
     events = list(atoll.logs(box.id, process.pid))
     assert "".join(event.data for event in events if event.kind == "stdout") == "one\n"

@@ -14,6 +14,9 @@ from atoll_sandbox.client import AsyncClient, Client
 from atoll_sandbox.errors import AtollError, NotFoundError, TransportError
 from atoll_sandbox.openenv import AtollSandboxBackend
 from atoll_sandbox.types import (
+    CodeContext,
+    CodeError,
+    CodeResult,
     Event,
     ExecResult,
     FileInfo,
@@ -31,6 +34,9 @@ __all__ = [
     "AtollError",
     "AtollSandboxBackend",
     "Client",
+    "CodeContext",
+    "CodeError",
+    "CodeResult",
     "Event",
     "ExecResult",
     "FileInfo",

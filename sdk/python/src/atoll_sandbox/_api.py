@@ -8,6 +8,8 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 from atoll_sandbox._wire import Call, EventParser, Request, call, file_path, given, runtime_path, sandbox_path
 from atoll_sandbox.errors import AtollError
 from atoll_sandbox.types import (
+    CodeContext,
+    CodeResult,
     Event,
     ExecResult,
     FileInfo,
@@ -174,6 +176,61 @@ class Api:
         limit = None if timeout is None else timeout + 30
         request = Request("POST", runtime_path(sandbox, "terminals/commands"), json=body, timeout=limit)
         return ExecResult.of((yield request)["result"])
+
+    @call
+    def run_code(
+        self,
+        sandbox: str,
+        language: str,
+        source: str,
+        *,
+        session: Optional[str] = None,
+        timeout: float = 60.0,
+        env: Optional[Mapping[str, str]] = None,
+        cwd: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+    ) -> Call:
+        """Runs code in the kernel of its session and language (python, node, typescript, bash), which keeps variables
+        between calls. After `timeout` seconds (0: never) it is interrupted; its variables stay."""
+        body = given(
+            language=language,
+            source=source,
+            sessionId=session,
+            timeoutMs=round(timeout * 1000),
+            env=env,
+            cwd=cwd,
+            idempotencyKey=idempotency_key,
+        )
+        limit = timeout + 30 if timeout else None
+        request = Request("POST", runtime_path(sandbox, "code/run"), json=body, timeout=limit)
+        return CodeResult.of((yield request)["result"])
+
+    @call
+    def code_contexts(self, sandbox: str) -> Call:
+        answer = yield Request("GET", runtime_path(sandbox, "code/contexts"))
+        return [CodeContext.of(item) for item in answer["data"]]
+
+    @call
+    def create_code_context(
+        self, sandbox: str, language: str = "python", *, cwd: Optional[str] = None, session: Optional[str] = None
+    ) -> Call:
+        body = given(language=language, cwd=cwd, sessionId=session)
+        return CodeContext.of((yield Request("POST", runtime_path(sandbox, "code/contexts"), json=body))["data"])
+
+    @call
+    def remove_code_context(self, sandbox: str, context: str) -> Call:
+        yield Request("DELETE", runtime_path(sandbox, "code/contexts/" + context))
+
+    @call
+    def restart_code_context(self, sandbox: str, context: str) -> Call:
+        """Its variables are gone; its place stays."""
+        yield Request("POST", runtime_path(sandbox, f"code/contexts/{context}/restart"))
+
+    @call
+    def fork_code_context(self, sandbox: str, context: str, *, session: Optional[str] = None) -> Call:
+        """Another context that begins with all the variables of this one. Only Python's can be branched."""
+        path = runtime_path(sandbox, f"code/contexts/{context}/fork")
+        return CodeContext.of((yield Request("POST", path, json=given(sessionId=session)))["data"])
 
     @call
     def spawn(

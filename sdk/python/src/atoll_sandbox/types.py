@@ -61,6 +61,59 @@ class ExecResult:
 
 
 @dataclass(frozen=True)
+class CodeError:
+    name: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class CodeResult:
+    """What code did. `results` are what it has shown, each in its richest form (`type`: text, json, image, html,
+    dataframe, error)."""
+
+    exit_code: int  # 1 after an error, bash's own status, 124 when the time was up
+    stdout: str
+    stderr: str
+    results: List[Dict[str, Any]]
+    error: Optional[CodeError]
+    timed_out: bool
+    kernel_ended: bool  # the next call starts a new kernel, without the variables
+    duration_ms: int
+    raw: Json = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, raw: Json) -> CodeResult:
+        error = raw.get("error")
+        return cls(
+            exit_code=raw["exitCode"],
+            stdout=raw["stdout"],
+            stderr=raw["stderr"],
+            results=list(raw["results"]),
+            error=None if error is None else CodeError(**error),
+            timed_out=raw["timedOut"],
+            kernel_ended=raw["kernelEnded"],
+            duration_ms=raw["durationMs"],
+            raw=raw,
+        )
+
+
+@dataclass(frozen=True)
+class CodeContext:
+    """A kernel's place: a session and a language."""
+
+    id: str
+    session: str
+    language: str
+    cwd: str
+    running: bool
+
+    @classmethod
+    def of(cls, raw: Json) -> CodeContext:
+        return cls(raw["id"], raw["sessionId"], raw["language"], raw["cwd"], raw["running"])
+
+
+@dataclass(frozen=True)
 class Process:
     pid: int
     command: str
