@@ -16,6 +16,7 @@
 
 #include <array>
 
+#include "base/sanitized.h"
 #include "os/file.h"
 #include "os/id_map.h"
 #include "os/raw_identity.h"
@@ -27,14 +28,6 @@ constexpr int kChildSocket = 3;
 constexpr rlim_t kMemoryBytes = rlim_t{1} << 30;
 constexpr std::array kCapabilities = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID,
                                       CAP_SETFCAP};
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
 
 // What the child says twice before it runs its body, when it wants its ids mapped and when it is
 // confined: Ready, or the step that failed.
@@ -156,7 +149,6 @@ void drop_capabilities(int socket) {
 
 void set_limits(int socket) {
   rlimit memory{kMemoryBytes, kMemoryBytes};
-  // A sanitizer's shadow is terabytes of address space.
   if (!kSanitized && setrlimit(RLIMIT_AS, &memory) != 0) give_up(socket, Step::Limits);
   rlimit none{0, 0};
   if (setrlimit(RLIMIT_CORE, &none) != 0) give_up(socket, Step::Limits);

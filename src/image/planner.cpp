@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/sanitized.h"
 #include "image/child_report.h"
 #include "os/fd_passing.h"
 #include "wire/codec.h"
@@ -45,7 +46,7 @@ Result<void> give_up_rights(const Planner& planner, pid_t parent) {
   // After the change of user, which would undo it.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) return fail_errno("prctl");
   rlimit data{kMemoryBytes, kMemoryBytes};
-  if (setrlimit(RLIMIT_DATA, &data) != 0) return fail_errno("setrlimit");
+  if (!kSanitized && setrlimit(RLIMIT_DATA, &data) != 0) return fail_errno("setrlimit");
   return {};
 }
 
