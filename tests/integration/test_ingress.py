@@ -282,6 +282,20 @@ class Waking(IngressCase):
         self.assertIn("paused", reply.json["message"])
         self.assertEqual(self.status(never), "paused")
 
+    def test_what_was_paused_to_disk(self):
+        box = self.box_with_app()
+        self.link(box, access="public")
+        with WebSocket(("127.0.0.1", self.tcp), "/ws", host=self.host(box)) as live:
+            live.send_frame(TEXT, b"here")
+            self.assertEqual(live.receive(), (TEXT, b"here"))
+            before = self.visit(box, "/x").json
+            reply = http("POST", box.path("/pause"), {"disk": True}, timeout=120)
+            self.assertEqual((reply.status, reply.json["status"]), (200, "paused"), reply)
+            with self.assertRaises((ConnectionError, OSError)):
+                live.receive()
+        self.assertIn(before, self.visit(box, "/seen").json, "it is the process that was there before")
+        self.assertEqual(self.status(box), "running")
+
     def test_what_somebody_stopped_stays(self):
         box = self.box_with_app()
         self.link(box, access="public")
@@ -396,6 +410,21 @@ class Connections(IngressCase):
                             (["port", name, "1", "--public", "--signed", "1h"], 2), (["port", "rm", name, "1"], 125),
                             (["port", "none", "3000"], 125), (["port", "--forward", "y", name], 2)):  # fmt: skip
             self.assert_fails(raw_cli(*words), code)
+
+
+class OnTheSocketAlone(fixture.AtollCase):
+    def test_ports_without_tcp(self):
+        box = self.create(name=fixture.unique("local"))
+        box.spawn("python3", "-c", ingress_app.SOURCE, "3000")
+        headers = {"Host": f"3000-{box.id}.localhost"}
+        wait_until(lambda: http("GET", "/x", headers=headers).status == 200, 20, "whoever may open the socket may visit")
+        self.assertEqual(http("GET", f"/preview/{box.id}/3000/x").json["path"], "/x")
+        self.assertEqual(http("GET", "/x", headers={"Host": "3000-sandbox-none.localhost"}).status, 404)
+        wrong = {"Atoll-Preview-Token": "pv-0.u9999999999.x"}
+        self.assertEqual(http("GET", "/x", headers={**headers, **wrong}).status, 401, "what is shown must be good")
+        made = http("POST", box.path("/runtime/preview-links"), {"port": 3000}).json["previewLink"]
+        self.assertIsNone(made["url"])
+        self.assertIn("--forward", self.assert_fails(raw_cli("port", box.info()["name"], "3000")))
 
 
 if __name__ == "__main__":
