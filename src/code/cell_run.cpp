@@ -67,7 +67,7 @@ Task<void> CellRun::take_message(Stream stream, std::string_view text) {
     outcome_.begun = true;
     outcome_.number = static_cast<uint64_t>(number_of(message, "n"));
     begun_at_ = std::chrono::steady_clock::now();
-    stopper_->expect_within(order_.timeout, Stopper::Reason::TimeUp);
+    stopper_->begun(order_.timeout);
     co_await tell({.kind = Event::Kind::Begun, .number = outcome_.number});
   } else if (type == "end") {
     from.ended = true;

@@ -68,11 +68,12 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   // One deadline at a time; zero: none.
   void expect_within(std::chrono::milliseconds limit, Reason reason);
   void stop(Reason reason);
+  // The cell has begun, if late: from now on it has its own time.
+  void begun(std::chrono::milliseconds limit);
   // The cell has ended by itself or otherwise.
   void finish();
 
   std::optional<Reason> reason() const { return reason_; }
-  bool killed() const { return killed_; }
 
  private:
   Task<void> interrupt();
@@ -82,6 +83,7 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   SessionPtr session_;
   KernelProcess kernel_;
   std::optional<Reason> reason_;
+  int stage_ = 0;  // an interrupt is for one
   bool killed_ = false;
   bool finished_ = false;
 };

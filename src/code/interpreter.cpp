@@ -58,8 +58,20 @@ Task<Result<Interpreter::SlotPtr>> Interpreter::add_slot(const SessionPtr& sessi
   co_return slot;
 }
 
+Task<Result<void>> Interpreter::find_again(const SessionPtr& session, Slot& slot) {
+  ATOLL_CO_ASSIGN(auto processes, co_await session->processes());
+  for (const ProcessInfo& process : processes) {
+    auto label = parse_label(process.label);
+    if (!process.running || !label || label->id != slot.id) continue;
+    slot.pid = process.pid;
+    slot.root = label->root;
+  }
+  co_return Result<void>();
+}
+
 Task<Result<CellOrder>> Interpreter::prepare(const SessionPtr& session, Slot& slot) {
   CellOrder order;
+  if (slot.pid == 0) ATOLL_CO_TRY(co_await find_again(session, slot));
   if (slot.pid != 0) {
     auto process = co_await session->process(slot.pid);
     if (process && process->running && parse_label(process->label)) {

@@ -89,6 +89,8 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
   Task<Result<Box*>> look_into(const SessionPtr& session);
   Task<Result<SlotPtr>> slot_of(const SessionPtr& session, ContextId id, bool must_exist);
   Task<Result<SlotPtr>> add_slot(const SessionPtr& session, ContextId id);
+  // Where a kernel of its name runs that this server has lost sight of, that one is its.
+  Task<Result<void>> find_again(const SessionPtr& session, Slot& slot);
   // Where it runs: a process that lives, or a new one.
   Task<Result<CellOrder>> prepare(const SessionPtr& session, Slot& slot);
   Task<Result<int32_t>> branch(SessionPtr session, SlotPtr parent, ContextId id);

@@ -54,6 +54,16 @@ void Stopper::expect_within(std::chrono::milliseconds limit, Reason reason) {
   });
 }
 
+void Stopper::begun(std::chrono::milliseconds limit) {
+  stage_++;
+  timer_.cancel();
+  if (killed_) return;
+  // What was to stop an earlier cell has done so; what is to stop this one came too early for it.
+  auto earlier = std::exchange(reason_, std::nullopt);
+  if (earlier && *earlier != Reason::NotBegun) return stop(*earlier);
+  expect_within(limit, Reason::TimeUp);
+}
+
 void Stopper::stop(Reason reason) {
   if (finished_ || reason_) return;
   reason_ = reason;
@@ -66,12 +76,13 @@ void Stopper::stop(Reason reason) {
 
 Task<void> Stopper::interrupt() {
   auto self = shared_from_this();
+  int stage = stage_;
   co_await session_->signal(kernel_.pid, SIGINT, kernel_.root.empty());
-  if (finished_) co_return;
+  if (finished_ || stage != stage_) co_return;
   timer_.expires_after(kGrace);
   boost::system::error_code error;
   co_await timer_.async_wait(boost::asio::redirect_error(boost::asio::use_awaitable, error));
-  if (!finished_) kill();
+  if (!finished_ && stage == stage_) kill();
 }
 
 void Stopper::kill() {

@@ -4,17 +4,22 @@
 # output goes to the agent's pipes directly. What the kernel itself says goes there too, as pieces that no other
 # writer can break up (a write of at most 4096 bytes is whole) and that nobody else can make (each request brings a
 # random mark). `rest` are bytes of requests that were read together with this program.
+#
+# The first cell waits for all that is imported here, so little is: not even `json`, `ast` and `signal`, whose parts in C do.
 import builtins
 import os
-import signal
 import sys
-import types
+
+import _ast
+import _signal
+from _json import encode_basestring_ascii
 
 # Where the channel is kept, out of the way of programs that use low numbers.
 IN, OUT, ERR = 190, 191, 192
 PIECE = 3900
 TEXT_LIMIT = 1 << 20
 RESULT_LIMIT = 24 << 20
+ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000  # of compile()
 ROWS_LIMIT = 1000
 
 REPRS = (
@@ -32,7 +37,8 @@ class Kernel:
         self.running = False
         self.count = 0
         self.loop = None
-        self.main = types.ModuleType("__main__")
+        self.sources = {}  # of cells, until somebody wants to show lines of them
+        self.main = type(sys)("__main__")
         self.main.__builtins__ = builtins
         sys.modules["__main__"] = self.main
 
@@ -55,24 +61,21 @@ class Kernel:
                 setattr(sys, name, stream)
 
     def next_request(self):
-        import json
-
         while b"\n" not in self.buffer:
             part = os.read(IN, 1 << 16)
             if not part:
                 os._exit(0)
             self.buffer += part
         line, self.buffer = self.buffer.split(b"\n", 1)
-        return json.loads(line)
+        # The server's JSON has no words, only texts, numbers and objects: it reads as Python.
+        return eval(line.decode(), {"__builtins__": {}})
 
     def say(self, message, to=OUT):
-        import json
-
-        data = json.dumps(message, default=str).encode()
+        data = as_json(message).encode()
         self.flush()
         if len(data) > RESULT_LIMIT:
             note = f"a result of {len(data)} bytes was left out: at most {RESULT_LIMIT}"
-            data = json.dumps({"t": "result", "main": False, "data": {"text/plain": note}}).encode()
+            data = as_json({"t": "result", "main": False, "data": {"text/plain": note}}).encode()
         for start in range(0, len(data) or 1, PIECE):
             part = data[start : start + PIECE]
             flag = b"." if start + PIECE >= len(data) else b"+"
@@ -227,32 +230,38 @@ class Kernel:
         self.say({"t": "end"}, ERR)
 
     def run_cell(self, code):
-        import ast
-
         name = f"<cell {self.count}>"
         try:
-            tree = ast.parse(code, name)
+            tree = compile(code, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, dont_inherit=True)
         except SyntaxError:
             easier = plain_python(code)
             if easier == code:
+                self.remember(name, code)
                 raise
             code = easier
-            tree = ast.parse(code, name)
-        lines = code.splitlines(True)
-        import linecache
-
-        linecache.cache[name] = (len(code), None, lines, name)
+            tree = compile(code, name, "exec", ONLY_AST | TOP_LEVEL_AWAIT, dont_inherit=True)
+        self.remember(name, code)
         last = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr) and not code.rstrip().endswith(";"):
-            last = ast.Expression(tree.body.pop().value)
-        self.evaluate(compile(tree, name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True))
+        if tree.body and isinstance(tree.body[-1], _ast.Expr) and not code.rstrip().endswith(";"):
+            last = _ast.Expression(tree.body.pop().value)
+        self.evaluate(compile(tree, name, "exec", TOP_LEVEL_AWAIT, dont_inherit=True))
         if last is None:
             return
-        value = self.evaluate(compile(last, name, "eval", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True))
+        value = self.evaluate(compile(last, name, "eval", TOP_LEVEL_AWAIT, dont_inherit=True))
         if value is None:
             return
         self.main.__dict__["_"] = value
         self.say({"t": "result", "main": True, "data": self.bundle(value)})
+
+    def remember(self, name, code):
+        self.sources[name] = code
+        if "linecache" in sys.modules:
+            self.tell_sources(sys.modules["linecache"])
+
+    def tell_sources(self, linecache):
+        for name, code in self.sources.items():
+            linecache.cache[name] = (len(code), None, code.splitlines(True), name)
+        self.sources.clear()
 
     def evaluate(self, code):
         value = eval(code, self.main.__dict__)
@@ -339,6 +348,26 @@ class Kernel:
                 pass
 
 
+def as_json(value):
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:  # halves of characters are no text
+            value = value.encode("utf-8", "backslashreplace").decode()
+        return encode_basestring_ascii(value)
+    if value is None or value is True or value is False:
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return int.__repr__(value)
+    if isinstance(value, float):
+        return float.__repr__(value) if value - value == 0 else "null"
+    if isinstance(value, dict):
+        return "{" + ",".join(as_json(str(key)) + ":" + as_json(item) for key, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(map(as_json, value)) + "]"
+    return as_json(str(value))
+
+
 def is_own(guest):
     import socket
     import struct
@@ -369,7 +398,7 @@ def plain_python(code):
 class Hooks:
     """Tells libraries how to display, when and if a program imports them."""
 
-    WANTED = ("matplotlib", "IPython.core.display_functions")
+    WANTED = ("matplotlib", "IPython.core.display_functions", "linecache")
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -402,6 +431,8 @@ class Hooks:
     def tell(self, module):
         if module.__name__ == "matplotlib" and "MPLBACKEND" not in os.environ:
             self.kernel.quietly(lambda: module.rcParams.__setitem__("backend", "module://atoll_display"))
+        elif module.__name__ == "linecache":
+            self.kernel.tell_sources(module)
         elif module.__name__ != "matplotlib":
             module.display = self.kernel.display
 
@@ -427,7 +458,7 @@ def start(rest):
         if kernel.running:
             raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, interrupted)
+    _signal.signal(_signal.SIGINT, interrupted)
     sys.meta_path.insert(0, Hooks(kernel))
     sys.argv = [""]
     builtins.display = kernel.display
