@@ -5,14 +5,12 @@
 
 #include "api/service.h"
 #include "auth/digest.h"
-#include "base/base64url.h"
 #include "http/base64.h"
 
 namespace atl::api::e2b {
 namespace {
 
 constexpr std::string_view kKeyPrefix = "e2b_";
-constexpr std::string_view kTrafficPrefix = "tt-";
 constexpr std::string_view kInterpreterPort = "49999";
 constexpr std::string_view kIdPrefix = "sandbox-";
 constexpr std::string_view kDigits = "0123456789abcdef";
@@ -105,17 +103,12 @@ std::string sign(const SignedPath& what, std::string_view token) {
   return "v1_" + encoded;
 }
 
-std::string traffic_token(Service& service, const sandbox::Record& record) {
-  std::string text = "traffic:" + service.tokens.runtime_token(record.id, record.generation);
-  return std::string(kTrafficPrefix) + base64url_encode(auth::as_text(auth::sha256(text)));
-}
-
 // Its packages show the interpreter no other token than this for all but cells.
 static bool is_interpreter_traffic(Service& service, const http::Request& request,
                                    const sandbox::Record& record) {
   auto token = request.headers.get("e2b-traffic-access-token");
   return token && request.param("port") == kInterpreterPort &&
-         auth::same_secret(*token, traffic_token(service, record));
+         service.tokens.is_traffic_token(*token, record.id, record.generation);
 }
 
 Result<Principal> authenticate_sandbox(Service& service, const http::Request& request) {

@@ -18,10 +18,6 @@ Result<Principal> authenticate_control(Service& service, const http::Request& re
 // X-Access-Token, or a signature in the query. A wrong one and a sandbox that is gone fail alike.
 Result<Principal> authenticate_sandbox(Service& service, const http::Request& request);
 
-// What a client shows to the ports of a sandbox, where it has nothing else to show: good for the
-// code interpreter, not for the daemon.
-std::string traffic_token(Service& service, const sandbox::Record& record);
-
 struct SignedPath {
   std::string_view path;
   std::string_view operation;  // "read" or "write"

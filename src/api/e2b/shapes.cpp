@@ -34,6 +34,13 @@ std::string_view type_name(FileKind kind) {
   }
 }
 
+// The second is for ports that are not public, and for the code interpreter's.
+void add_tokens(const Context& context, const sandbox::Record& record, json::object& object) {
+  auto& tokens = context.service.tokens;
+  object["envdAccessToken"] = tokens.runtime_token(record.id, record.generation);
+  object["trafficAccessToken"] = tokens.traffic_token(record.id, record.generation);
+}
+
 }  // namespace
 
 json::object created_json(const Context& context, const sandbox::Record& record) {
@@ -45,12 +52,7 @@ json::object created_json(const Context& context, const sandbox::Record& record)
                       {"trafficAccessToken", nullptr},
                       {"domain", preview_authority(context.service.settings)}};
   if (context.who.role != auth::Role::ReadOnly) {
-    object["trafficAccessToken"] = traffic_token(context.service, record);
-    object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
-    if (record.spec.ingress.has_traffic_token) {
-      object["trafficAccessToken"] =
-          context.service.tokens.traffic_token(record.id, record.generation);
-    }
+    add_tokens(context, record, object);
   }
   return object;
 }
@@ -80,8 +82,7 @@ json::object detail_json(const Context& context, const sandbox::Record& record) 
   if (record.status == sandbox::Status::Paused) object["pauseMode"] = "full";
   if (record.status == sandbox::Status::Stopped) object["pauseMode"] = "filesystem";
   if (context.who.role != auth::Role::ReadOnly) {
-    object["trafficAccessToken"] = traffic_token(context.service, record);
-    object["envdAccessToken"] = context.service.tokens.runtime_token(record.id, record.generation);
+    add_tokens(context, record, object);
   }
   return object;
 }
