@@ -1,5 +1,5 @@
-// Whether this is built with a sanitizer whose shadow is terabytes of address space: limits of memory
-// would end it.
+// Whether this is built with a sanitizer whose shadow is terabytes of address space: limits of
+// memory would end it.
 #pragma once
 
 namespace atl {

@@ -99,8 +99,8 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
     if (options_.observer) options_.observer->connection_opened(kind);
     make_ready(fd.get());
     Socket socket(executor_, std::move(fd), deadlines_, std::move(session));
-    auto connection = std::make_shared<Connection>(
-        std::move(socket), std::move(peer), ConnectionContext{router_, options_, memory_});
+    auto connection = std::make_shared<Connection>(std::move(socket), std::move(peer),
+                                                   ConnectionContext{router_, options_, memory_});
     connections_.insert(connection);
     auto done = [self = shared_from_this(), connection, kind,
                  place = std::move(*ticket)](const std::exception_ptr&) {

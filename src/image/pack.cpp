@@ -152,8 +152,6 @@ class Packer {
 
 }  // namespace
 
-void run_packing(int socket, const void*) {
-  finish_inflated(socket, Packer(socket).run());
-}
+void run_packing(int socket, const void*) { finish_inflated(socket, Packer(socket).run()); }
 
 }  // namespace atl::image

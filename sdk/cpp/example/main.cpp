@@ -4,7 +4,8 @@
 #include <cstdio>
 
 static atl::Result<int> show() {
-  ATOLL_ASSIGN(atl::Client client, atl::Client::connect());  // ATOLL_URL, ATOLL_API_KEY or ATOLL_SOCKET
+  ATOLL_ASSIGN(atl::Client client,
+               atl::Client::connect());  // ATOLL_URL, ATOLL_API_KEY or ATOLL_SOCKET
   atl::CreateRequest request;
   request.env["WHO"] = "sandbox";
   ATOLL_ASSIGN(atl::Sandbox sandbox, client.create(request));
