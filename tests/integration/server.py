@@ -71,7 +71,9 @@ class AtollServer:
         try:
             readable, _, _ = select.select([ready], [], [], seconds)
             if not readable or os.read(ready, 64) != b"ready\n":
-                code = self.process.poll()
+                code = None
+                with contextlib.suppress(subprocess.TimeoutExpired):  # it hung up, so it is ending
+                    code = self.process.wait(10 if readable else 0)
                 raise AssertionError(f"the server did not get ready (exit code {code}):\n{self.log_tail()}")
         finally:
             os.close(ready)
