@@ -48,6 +48,11 @@ std::string_view to_string(Protocol protocol) {
   return kNames[static_cast<size_t>(protocol)];
 }
 
+bool has_rules(const NetworkPolicy& policy) {
+  return std::ranges::any_of(policy.domains,
+                             [](const DomainPermit& permit) { return !permit.rules.empty(); });
+}
+
 std::vector<std::string> secret_names(const NetworkPolicy& policy) {
   std::set<std::string> names;
   auto collect = [&](const std::string& text) {

@@ -91,6 +91,9 @@ class Policy {
   mutable std::unordered_map<const TextMatch*, std::unique_ptr<RE2>> expressions_;  // once used
 };
 
+// Whether requests are looked into: then TLS is opened for some hosts, and headers may be set.
+bool has_rules(const NetworkPolicy& policy);
+
 // Names that a policy's headers and query parameters refer to as ${NAME}.
 std::vector<std::string> secret_names(const NetworkPolicy& policy);
 

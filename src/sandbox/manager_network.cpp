@@ -19,13 +19,6 @@ constexpr std::string_view kBegin = "# Atoll: whom this sandbox trusts for hosts
 constexpr std::string_view kEnd = "# Atoll: end\n";
 constexpr uint64_t kMostBundle = 4u << 20;
 
-bool intercepts(const NetworkPolicy& policy) {
-  for (const DomainPermit& permit : policy.domains) {
-    if (!permit.rules.empty()) return true;
-  }
-  return false;
-}
-
 bool denies_all(const NetworkPolicy& policy) { return policy.mode == NetworkPolicy::Mode::DenyAll; }
 
 constexpr const char* kRoot = "root";  // whoever the sandbox's commands run as
@@ -50,7 +43,7 @@ void remove_block(std::string& bundle) {
 // Programs that bring their own list of authorities are told of ours; those that want a key to be
 // there find something that is not one.
 void Manager::add_network_env(const NetworkPolicy& policy, CreateInput& input) const {
-  if (!intercepts(policy)) return;
+  if (!egress::has_rules(policy)) return;
   for (const char* name :
        {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT",
         "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO", "DENO_CERT"}) {
@@ -80,7 +73,7 @@ Task<Result<void>> Manager::apply_network(Sandbox& sandbox, Missing missing) {
                                                          "first")
                        .with_field("network"));
   }
-  if (intercepts(policy) && network_.seed) {
+  if (egress::has_rules(policy) && network_.seed) {
     rules.ca_seed = network_.seed("egress-ca/" + record.id + "/" + record.generation);
   }
   ATOLL_CO_ASSIGN(NetworkHolds holds, co_await handle->set_network(std::move(rules)));
@@ -125,7 +118,8 @@ Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy
   record.spec.network = std::move(policy);
   if (ingress) record.spec.ingress = std::move(*ingress);
   auto applied = co_await apply_network(*sandbox, Missing::Refuse);
-  bool env_changes = intercepts(record.spec.network) || intercepts(before.spec.network);
+  bool env_changes =
+      egress::has_rules(record.spec.network) || egress::has_rules(before.spec.network);
   bool running = sandbox->handle != nullptr && record.status == Status::Running;
   if (applied && env_changes && running) {
     auto input = input_for(record.id, record.owner, record.spec, template_of(record));

@@ -7,6 +7,7 @@
 #include <boost/json/serialize.hpp>
 
 #include "base/base64url.h"
+#include "egress/policy.h"
 #include "egress/policy_json.h"
 
 namespace atl::sandbox {
@@ -127,16 +128,11 @@ void decode_later_fields(const json::object& object, Record& record) {
   record.since = {.boot = text(object, "bootId"), .ms = number<int64_t>(object, "sinceBootMs")};
 }
 
-bool has_rules(const NetworkPolicy& policy) {
-  return std::ranges::any_of(policy.domains,
-                             [](const DomainPermit& permit) { return !permit.rules.empty(); });
-}
-
 Result<void> encode_network(const Record& record, const PolicySeal& seal, json::object& object) {
   const NetworkPolicy& policy = record.spec.network;
   if (policy == NetworkPolicy{}) return {};
   json::value whole = egress::to_json(policy, egress::Values::Whole);
-  if (!seal.seal || !has_rules(policy)) {
+  if (!seal.seal || !egress::has_rules(policy)) {
     object["network"] = std::move(whole);
     return {};
   }

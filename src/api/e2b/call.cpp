@@ -4,13 +4,12 @@
 
 #include "api/e2b/errors.h"
 #include "api/e2b/lifetime.h"
+#include "api/own_ports.h"
 #include "http/base64.h"
 
 namespace atl::api::e2b {
 namespace {
 
-constexpr std::string_view kDaemonPort = "49983";
-constexpr std::string_view kInterpreterPort = "49999";
 constexpr size_t kMaxPasswd = 1u << 20;
 
 Task<Result<std::string>> home_of(SandboxSession& session, const std::string& user) {

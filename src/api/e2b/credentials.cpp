@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "api/own_ports.h"
 #include "api/service.h"
 #include "auth/digest.h"
 #include "http/base64.h"
@@ -11,7 +12,6 @@ namespace atl::api::e2b {
 namespace {
 
 constexpr std::string_view kKeyPrefix = "e2b_";
-constexpr std::string_view kInterpreterPort = "49999";
 constexpr std::string_view kIdPrefix = "sandbox-";
 constexpr std::string_view kDigits = "0123456789abcdef";
 
@@ -133,7 +133,7 @@ bool names_sandbox(const http::Request& request) {
 }
 
 void address_sandbox(Service& service, http::Request& request) {
-  std::string id, port = "49983";
+  std::string id, port(kDaemonPort);
   if (auto named = request.headers.get("e2b-sandbox-id")) {
     id = *named;
     if (auto asked = request.headers.get("e2b-sandbox-port")) port = *asked;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/own_ports.h"
 #include "api/preview_url.h"
 #include "base/random_id.h"
 #include "http/target.h"
@@ -10,9 +11,6 @@ namespace atl::api::preview {
 namespace {
 
 constexpr std::string_view kPathStart = "/preview/";
-// Answered by the server itself: api/e2b.
-constexpr uint16_t kE2bDaemon = 49983;
-constexpr uint16_t kE2bInterpreter = 49999;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -74,7 +72,7 @@ bool is_port_host(std::string_view authority, std::string_view domain, std::stri
   while (digits < label->size() && is_digit((*label)[digits])) digits++;
   if (digits == 0 || digits == label->size() || (*label)[digits] != '-') return false;
   PortLabel parts = split(*label);
-  bool ours = parts.port == kE2bDaemon || parts.port == kE2bInterpreter;
+  bool ours = parts.port == parse_port(kDaemonPort) || parts.port == parse_port(kInterpreterPort);
   return !ours || !parts.sandbox.starts_with("sandbox-");
 }
 
