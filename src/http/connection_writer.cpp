@@ -106,7 +106,7 @@ Task<Result<void>> ConnectionWriter::start(int status, Headers headers,
   ATOLL_CO_ASSIGN(std::string head, make_head(status, headers, body_kind_, length_left_));
   phase_ = Phase::Streaming;
   status_ = status;
-  context_.input.release_if_empty();
+  release_input();
   WriteParts parts{head};
   co_return co_await push(parts);
 }
@@ -158,9 +158,14 @@ void ConnectionWriter::mark_written(uint64_t bytes) {
   body_bytes_ += bytes;
 }
 
+void ConnectionWriter::release_input() {
+  // A body that is read beside the answer is read into it.
+  if (context_.body.complete()) context_.input.release_if_empty();
+}
+
 PeerWatch& ConnectionWriter::watch() {
   if (watch_) return *watch_;
-  context_.input.release_if_empty();
+  release_input();
   watch_ = std::make_shared<PeerWatch>(context_.socket, context_.input);
   if (context_.body.complete()) {
     watch_->start();
@@ -235,7 +240,7 @@ Task<Result<SwitchedConnection>> ConnectionWriter::switch_protocols(Headers head
   SwitchedConnection switched{.socket = &context_.socket, .early = {}};
   switched.early.assign(context_.input.view());
   context_.input.consume(context_.input.size());
-  context_.input.release_if_empty();
+  release_input();
   co_return switched;
 }
 

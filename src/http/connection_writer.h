@@ -66,6 +66,7 @@ class ConnectionWriter final : public ResponseWriter {
   Task<Result<void>> push(WriteParts parts);
   Result<void> count_bytes(uint64_t bytes);
   PeerWatch& watch();
+  void release_input();
 
   WriterContext context_;
   bool keep_alive_;

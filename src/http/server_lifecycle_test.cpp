@@ -1,4 +1,10 @@
 // Deadlines, clients that go away, and stopping.
+#include <gmock/gmock.h>
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -155,6 +161,36 @@ TEST(ServerDisconnect, CallbackRunsOnceTheBodyIsRead) {
   running.get_future().wait();
   raw.close();
   left.get_future().wait();
+}
+
+// The wait for a chunk's size reads into the connection's buffer, which long answers give back.
+TEST(ServerDisconnect, ABodyIsReadBesideTheAnswer) {
+  std::promise<void> reading;
+  TestServer server([&](Router& router) {
+    router.add("POST", "/both", [&](Request& request, ResponseWriter& writer) -> Task<void> {
+      auto executor = co_await boost::asio::this_coro::executor;
+      boost::asio::steady_timer read_all(executor, std::chrono::hours(1));
+      std::string body;
+      auto read = [&]() -> Task<void> {
+        if (auto all = co_await request.body->read_all(100)) body = *all;
+        read_all.cancel();
+      };
+      boost::asio::co_spawn(executor, read, boost::asio::detached);
+      co_await boost::asio::post(executor, boost::asio::use_awaitable);  // it waits for a size
+      writer.on_closed([] {});
+      (void)co_await writer.start(200, {});
+      reading.set_value();
+      co_await read_all.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+      (void)co_await writer.write(body);
+      (void)co_await writer.finish();
+    });
+  });
+  auto raw = server.connect();
+  raw.send(
+      "POST /both HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n");
+  reading.get_future().wait();
+  raw.send("4\r\nbody\r\n0\r\n\r\n");
+  EXPECT_THAT(raw.read_to_end(), ::testing::HasSubstr("body"));
 }
 
 TEST(ServerDisconnect, PipelinedBytesAreNotTakenForALeavingClient) {

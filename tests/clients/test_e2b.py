@@ -198,9 +198,12 @@ class TestProtocol(E2bCase):
 
     def test_audited_under_the_same_rules(self):
         box = self.create_sandbox()
-        lines = "".join(path.read_text() for path in (self.server.data / "audit").glob("*"))
-        self.assertIn("POST /v2/sandboxes", lines)
-        self.assertIn(box["sandboxID"], lines)
+
+        def lines():
+            return "".join(path.read_text() for path in (self.server.data / "audit").glob("*"))
+
+        wait_until(lambda: box["sandboxID"] in lines(), 10, "what came of it is written down")
+        self.assertIn("POST /v2/sandboxes", lines())
 
 
 if __name__ == "__main__":
