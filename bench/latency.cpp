@@ -196,6 +196,7 @@ class LatencyRun {
 }  // namespace
 
 Result<void> measure_latency(const BenchContext& context) {
+  context.report.set("rounds", context.options.rounds);
   ATOLL_ASSIGN(SandboxApi api, SandboxApi::connect(context.server.endpoint()));
   LatencyRun run(context, std::move(api));
   return run.run();

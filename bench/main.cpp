@@ -27,7 +27,6 @@ void describe_host(const Options& options, Report& report) {
   uname(&host);
   report.note(std::string("kernel ") + host.release);
   report.set("cpus", static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
-  report.set("rounds", options.rounds);
   report_host(report, "before");
   if (options.quick) report.note("quick: too few rounds and sandboxes to judge by");
 }

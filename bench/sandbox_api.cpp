@@ -89,6 +89,11 @@ Result<void> SandboxApi::remove_checkpoint(const std::string& answer) {
   return {};
 }
 
+Result<void> SandboxApi::remove_template(const std::string& name) {
+  ATOLL_TRY(call("DELETE", "/v1/templates/" + name, {}));
+  return {};
+}
+
 Result<void> SandboxApi::remove_snapshot(const std::string& answer) {
   ATOLL_TRY(call("DELETE", "/v1/snapshots/" + find_text(answer, "snapshotId"), {}));
   return {};

@@ -28,6 +28,7 @@ class SandboxApi {
   // `answer` is what told of it.
   Result<void> remove_snapshot(const std::string& answer);
   Result<void> remove_checkpoint(const std::string& answer);
+  Result<void> remove_template(const std::string& name);
   Result<void> remove(const std::string& id);
   Result<void> remove_all();
   // Runs it and fails unless its exit code is 0. The whole answer.

@@ -3,6 +3,7 @@
 of its own."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -20,6 +21,7 @@ sys.path[:0] = [str(SOURCE / "tests" / "integration"), str(SOURCE / "tests" / "a
 
 from box import Box  # noqa: E402
 from internet import WEB, Internet  # noqa: E402
+from import_template import import_once  # noqa: E402
 from product import http, wait_until  # noqa: E402
 from server import AtollServer  # noqa: E402
 
@@ -147,19 +149,18 @@ def main():
     arguments = parser.parse_args()
     if not nginx_program()[0]:
         sys.exit("there is no nginx to compare with: ./dev bench egress fetches it")
-    net = Internet().start()
-    started = start_nginx(net)
-    server = AtollServer(*net.options(), netns=net.inner, reserve=8)
-    try:
+    import_once(BUILD / "test-template")
+    with contextlib.ExitStack() as owned:
+        net = Internet().start()
+        owned.callback(net.close)
+        for one in start_nginx(net):
+            owned.callback(one.close)
+        server = AtollServer(*net.options(), netns=net.inner, reserve=8)
+        owned.callback(server.destroy)
         server.start()
         wait_until(server.settled, 30, "the pool is full")
         result, details = measure(net, server)
         server.close()
-    finally:
-        server.destroy()
-        for one in started:
-            one.close()
-        net.close()
     missed = 0
     for key, (goal, kind) in GOALS.items():
         good = result[key] >= goal if kind == "least" else result[key] <= goal

@@ -19,11 +19,7 @@ def archive():
     return found[-1] if found else None
 
 
-def main():
-    if os.geteuid() != 0:
-        print("skipped: importing a template needs root")
-        sys.exit(77)
-    target = pathlib.Path(sys.argv[1])
+def import_once(target):
     source = archive()
     if source is None or not source.exists():
         sys.exit("there is no template archive: './dev setup' makes one")
@@ -39,6 +35,13 @@ def main():
     if done.returncode != 0:
         sys.exit(f"importing {source} gave {done.returncode}")
     stamp.write_text(mark)
+
+
+def main():
+    if os.geteuid() != 0:
+        print("skipped: importing a template needs root")
+        sys.exit(77)
+    import_once(pathlib.Path(sys.argv[1]))
 
 
 if __name__ == "__main__":
