@@ -116,6 +116,15 @@ configure_system() {
   install -m 0555 /dev/null "$root/.atoll/agent"
 }
 
+# Agents run everything in login shells: what these start costs each command milliseconds.
+quicken_shells() {
+  # shellcheck disable=SC2016  # the sandbox's shells expand these
+  sed -i 's/\$(id -u)/${EUID:-&}/' "$root/etc/profile"
+  sed -i 's/^mesg n/[ ! -t 0 ] || &/' "$root/root/.profile"
+  # shellcheck disable=SC2016
+  grep -q '${EUID:-$(id -u)}' "$root/etc/profile" || die "/etc/profile is not what it was"
+}
+
 make_devices() {
   local name numbers
   rm -rf "${root:?}/dev"
@@ -173,6 +182,7 @@ main() {
   bootstrap
   configure_apt
   configure_system
+  quicken_shells
   make_devices
   drop_caches
   pack
