@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cli/exec_options.h"
+#include "cli/json_out.h"
 #include "cli/report.h"
 #include "cli/terminal.h"
 #include "cli/units.h"
@@ -55,6 +56,20 @@ int run_exec(const Globals& globals, const std::string& sandbox, const ExecOptio
   return end->exit_code;
 }
 
+// Leaves the command running and prints its id, for 'atoll ps', 'logs' and 'kill'.
+int run_detached(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
+  auto client = make_client(globals);
+  if (!client) return report(client.error(), globals.url);
+  auto process = client->spawn(sandbox, to_request(options));
+  if (!process) return report_start(process.error(), options.command[0], client->url());
+  if (globals.json) {
+    print_json(to_json(*process));
+  } else {
+    print_out(fmt::format("{}\n", process->pid));
+  }
+  return 0;
+}
+
 }  // namespace
 
 Option env_flag(std::map<std::string, std::string>& env) {
@@ -96,6 +111,7 @@ Command exec_command() {
   struct State {
     std::string sandbox;
     ExecOptions options;
+    bool detach = false;
   };
   auto state = std::make_shared<State>();
   Command command;
@@ -103,8 +119,11 @@ Command exec_command() {
   command.summary = "Run a command in a sandbox; the exit code is the command's";
   command.examples = {"atoll exec web -- sh -c 'echo hi; exit 3'", "atoll exec -it web -- bash",
                       "tar c . | atoll exec -i web -- tar x -C /workspace",
+                      "atoll exec -d web -- python3 -m http.server 3000",
                       "atoll exec -u nobody -e A=1 --timeout 30s web -- ./task"};
   command.options = exec_flags(state->options);
+  command.options.push_back(
+      {"-d,--detach", "", "leave it running and print its id", &state->detach});
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
   command.rest = &state->options.command;
   command.rest_name = "COMMAND [ARG...]";
@@ -113,7 +132,12 @@ Command exec_command() {
       return report_usage("no command to run (write it after '--': atoll exec " + state->sandbox +
                           " -- ls)");
     }
-    return run_exec(globals, state->sandbox, state->options);
+    if (!state->detach) return run_exec(globals, state->sandbox, state->options);
+    if (state->options.interactive || state->options.terminal) {
+      return report_usage(
+          "nobody is there to type for a command that is left running (drop -d, or -i and -t)");
+    }
+    return run_detached(globals, state->sandbox, state->options);
   };
   return command;
 }

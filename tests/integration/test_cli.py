@@ -181,6 +181,20 @@ class Lifecycle(AtollCase):
         self.assertEqual(len(json.loads(re.sub(r"\x1b\[[0-9;]*m", "", shown))), 2)
         self.assertGreater(len(shown.splitlines()), 10, "indented on a terminal")
 
+    def test_exec_detached(self):
+        self.web()
+        process = cli("exec", "-d", "web", "--", "sh", "-c", "echo first; exec sleep 60").stdout.strip()
+        self.assertRegex(process, r"^[0-9]+$")
+        self.assertIn(process, cli("ps", "web").stdout)
+        wait_until(lambda: cli("logs", "web", process).stdout == "first\n", 10, "its output is kept")
+        cli("kill", "web", process)
+        done = json.loads(cli("exec", "-d", "web", "--json", "--", "true").stdout)
+        self.assertEqual(done["command"], "true")
+        done = cli("exec", "-dit", "web", "--", "bash", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("drop -d", done.stderr)
+        self.assertEqual(cli("exec", "-d", "web", "--", "no-such-program", check=False).returncode, 127)
+
     def test_exec(self):
         self.web()
         done = cli("exec", "web", "--", "sh", "-c", "echo hi; exit 3", check=False)
