@@ -253,6 +253,8 @@ class Client {
   // Grows to so many bytes first, unless they are 0.
   Result<StorageInfo> storage(uint64_t grow_to = 0);
   Result<void> health();
+  // Whether processes can be kept and copied: by a trial.
+  Result<MemorySupport> memory_support();
   // What the server knows, as an archive (`atoll backup`); returns its size.
   Result<uint64_t> backup(const ByteSink& sink);
   // Any request of the API with its JSON: for what has no method here.

@@ -307,7 +307,9 @@ struct NetworkExplanation {
   std::string rule;
   std::string reason;
   std::string treatment;
-  std::string json;  // as the server sent it
+  uint64_t status_code = 0;  // where a rule answers itself
+  std::string forward_url;   // where a rule sends it elsewhere
+  std::string json;          // as the server sent it
 };
 
 struct TokenRequest {

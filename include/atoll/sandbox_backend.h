@@ -231,13 +231,6 @@ struct MemoryInput {
   bool durable = false;  // both must survive a crash of the host
 };
 
-// Whether processes can be kept, by a trial.
-struct MemorySupport {
-  bool available = false;
-  std::string version;  // of what does it
-  std::string reason;   // where it is not
-};
-
 class SandboxBackend {
  public:
   virtual ~SandboxBackend() = default;

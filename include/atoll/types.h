@@ -115,4 +115,11 @@ struct TemplateSettings {
   bool operator==(const TemplateSettings&) const = default;
 };
 
+// Whether processes can be kept, by a trial.
+struct MemorySupport {
+  bool available = false;
+  std::string version;  // of what does it
+  std::string reason;   // where it is not
+};
+
 }  // namespace atl

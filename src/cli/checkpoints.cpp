@@ -42,7 +42,7 @@ Command take_command() {
                    client.checkpoint(state->sandbox, state->request, !state->stop));
       if (globals.json)
         print_json(made.json);
-      else if (!globals.quiet)
+      else
         print_out(made.id + "\n");
       return 0;
     });

@@ -39,7 +39,7 @@ Result<std::string> read_source(const CodeOptions& options) {
   char block[64 * 1024];
   while (size_t got = fread(block, 1, sizeof block, file)) {
     text.append(block, got);
-    if (text.size() > kMaxSource) break;
+    if (text.size() > kMaxSource || feof(file) != 0) break;  // a terminal would be asked again
   }
   bool bad = ferror(file) != 0;
   if (!from_input) fclose(file);

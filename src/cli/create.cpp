@@ -87,7 +87,7 @@ Result<int> print_sandbox(const Globals& globals, const Result<Sandbox>& sandbox
   if (!sandbox) return tl::unexpected(sandbox.error());
   if (globals.json)
     print_json(sandbox->json);
-  else if (!globals.quiet)
+  else
     print_out(display_name(*sandbox) + "\n");
   return 0;
 }
@@ -119,7 +119,7 @@ Command create_command() {
       "atoll create --name web --cpu 1 --memory 512m --disk 2g --env A=1 --timeout 1h",
       "id=$(atoll create --template base)",
       "atoll create --profile strict --user nobody --idle-timeout 10m --delete-after 7d",
-      "atoll create --git https://github.com/you/app --git-depth 1 --secret NPM_TOKEN",
+      "atoll create --git https://github.com/you/app --git-depth 1 --allow github.com",
       "atoll create --allow '*.pypi.org' --inject 'api.openai.com: Authorization: Bearer ${KEY}'"};
   command.options = {{"--name", "NAME", "to call it by (default: only an id)", &request.name},
                      template_flag(request.template_name),
@@ -144,7 +144,7 @@ Command create_command() {
   command.options.push_back(
       {"--history", "", "keep the state before every command, to undo it", &request.history});
   command.options.push_back({"--ephemeral", "",
-                             "its files need not survive a crash; gone when it ends",
+                             "faster: its files need not survive a crash of the host",
                              &request.ephemeral});
   command.options.push_back(
       {"--no-pool", "", "build it now, not from the warm pool", &state->no_pool});
@@ -163,7 +163,11 @@ Command create_command() {
     state->request.allow_pool = !state->no_pool;
     state->request.auto_resume = !state->no_auto_resume;
     return with_client(globals, [&](Client& client) {
-      return print_sandbox(globals, client.create(state->request));
+      auto made = client.create(state->request);
+      // The clone goes on behind the answer: the next command wants its files, or its failure.
+      bool cloning = made && made->status == "provisioning";
+      if (cloning) made = client.wait_for(made->id, "running", {});
+      return print_sandbox(globals, made);
     });
   };
   return command;

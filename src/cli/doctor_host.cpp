@@ -42,10 +42,14 @@ Check check_account(const std::string& name) {
                  "./dev setup, or useradd --system --user-group --shell /usr/sbin/nologin " + name);
 }
 
-Check check_server(const DoctorSettings& settings) {
+Result<Client> find_server(const DoctorSettings& settings) {
   Globals globals;
   globals.url = settings.url;
-  auto client = make_client(globals);
+  return make_client(globals);
+}
+
+Check check_server(const DoctorSettings& settings) {
+  auto client = find_server(settings);
   if (!client) return degraded("server", client.error().message(), "check ATOLL_URL");
   auto health = client->health();
   if (health) return check_ok("server", "answers at " + client->url());
@@ -56,11 +60,23 @@ Check check_server(const DoctorSettings& settings) {
   return degraded("server", text.substr(0, advice), remedy);
 }
 
+// Only a server can try it: it needs a sandbox.
+Check check_memory_checkpoints(const DoctorSettings& settings) {
+  constexpr const char* kName = "memory checkpoints";
+  auto client = find_server(settings);
+  Result<MemorySupport> support =
+      client ? client->memory_support() : tl::unexpected(client.error());
+  if (!support) return degraded(kName, "not tried: only a running server can", "start a server");
+  if (support->available) return check_ok(kName, "criu " + support->version);
+  return degraded(kName, support->reason + ": no checkpoint, fork --memory or pause --disk",
+                  "packaging/fetch-criu /usr/local/lib/atoll/criu");
+}
+
 }  // namespace
 
 std::vector<Check> host_checks(const DoctorSettings& settings) {
   return {check_descriptors(), check_pid_max(), check_account(settings.user),
-          check_server(settings)};
+          check_server(settings), check_memory_checkpoints(settings)};
 }
 
 }  // namespace atl::cli

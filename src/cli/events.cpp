@@ -80,7 +80,7 @@ Command events_command() {
       {"-f,--follow", "", "go on with what happens; without SANDBOX, from now on",
        &request->follow},
       {"--since", "ID", "only those after this one (its id in --json)", &request->since}};
-  command.arguments = {{"SANDBOX", "id or name, also of one that is gone (default: all)",
+  command.arguments = {{"SANDBOX", "id or name; of one that is gone, its id (default: all)",
                         &request->sandbox, false, Complete::Sandbox}};
   command.run = [request](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {

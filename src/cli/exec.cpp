@@ -53,6 +53,7 @@ int run_exec(const Globals& globals, const std::string& sandbox, const ExecOptio
     fmt::print(stderr, "atoll: detached from process {} (end it with 'atoll kill {} {}')\n",
                end->pid, sandbox, end->pid);
   }
+  explain_kill(*client, sandbox, end->exit_code);
   return end->exit_code;
 }
 
@@ -105,6 +106,16 @@ Result<ExecEnd> exec_in(Client& client, SignalWatch& signals, const std::string&
   ATOLL_ASSIGN(settings.process, client.spawn(sandbox, to_request(options)));
   ATOLL_ASSIGN(AttachEnd end, attach_streams(client, signals, settings));
   return ExecEnd{end.exit_code, end.kind, settings.process.pid};
+}
+
+void explain_kill(Client& client, const std::string& sandbox, int exit_code) {
+  if (exit_code != 128 + SIGKILL) return;
+  auto usage = client.usage(sandbox);
+  if (!usage || !usage->present || usage->present->oom_kills == 0) return;
+  fmt::print(stderr,
+             "atoll: the sandbox has run out of memory (allow more with --memory at 'atoll create' "
+             "and 'atoll update'; 'atoll usage {}' shows what it takes)\n",
+             sandbox);
 }
 
 Command exec_command() {

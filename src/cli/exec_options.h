@@ -34,4 +34,7 @@ struct ExecEnd {
 Result<ExecEnd> exec_in(Client& client, SignalWatch& signals, const std::string& sandbox,
                         const ExecOptions& options);
 
+// Says so on standard error where a command was killed because its sandbox had no memory left.
+void explain_kill(Client& client, const std::string& sandbox, int exit_code);
+
 }  // namespace atl::cli

@@ -137,7 +137,7 @@ Command rm_key_command() {
   Command command;
   command.name = "rm";
   command.summary = "Revoke a key, at once; its sandboxes stay";
-  command.examples = {"atoll key rm key-1f0c2a"};
+  command.examples = {"atoll key rm 1f0c2a7d90be"};
   command.arguments = {{"ID", "as 'atoll key ls' shows it", id.get()}};
   command.run = [id](const Globals& globals) {
     return with_client(globals, [&](Client& client) -> Result<int> {
@@ -176,7 +176,7 @@ Command token_command() {
   Command command;
   command.name = "token";
   command.summary = "Make a short-lived token for a part of one sandbox";
-  command.examples = {"atoll token web --scope read-only --ttl 30",
+  command.examples = {"atoll token web --scope read-only --ttl 15",
                       "atoll token web --scope session --session term-1"};
   command.options = {
       {"--scope",
@@ -185,12 +185,13 @@ Command token_command() {
        &state->request.scope,
        {"read-only", "project", "session"}},
       {"--session", "ID", "the terminal, for the scope session", &state->request.session},
-      {"--ttl", "MINUTES", "how long it is valid", &state->minutes}};
+      {"--ttl", "MINUTES", "how long it is valid, 1 to 15 (default: 5)", &state->minutes}};
   command.arguments = {{"SANDBOX", "id or name", &state->sandbox, true, Complete::Sandbox}};
   command.run = [state](const Globals& globals) {
     if (state->request.scope.empty()) {
       return report_usage("--scope is required: read-only, project or session");
     }
+    if (state->minutes > 15) return report_usage("--ttl: a token is valid for 1 to 15 minutes");
     if (state->minutes != 0) state->request.lifetime = std::chrono::minutes(state->minutes);
     return with_client(globals, [&](Client& client) -> Result<int> {
       ATOLL_ASSIGN(Token token, client.create_token(state->sandbox, state->request));

@@ -155,6 +155,8 @@ Command explain_command() {
       std::string line = (found.allowed ? "allowed" : "denied");
       if (!found.rule.empty()) line += " by " + found.rule;
       line += ": " + found.treatment;
+      if (found.status_code != 0) line += fmt::format("; a rule answers {}", found.status_code);
+      if (!found.forward_url.empty()) line += "; forwarded to " + found.forward_url;
       if (!found.reason.empty()) line += " (" + found.reason + ")";
       print_out(printable(line) + "\n");
       return found.allowed ? 0 : 1;

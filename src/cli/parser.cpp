@@ -127,7 +127,14 @@ std::string parse_failure(const CLI::ParseError& error, const CutCommandLine& cu
   for (std::string_view prefix : {kExtras, kExtra}) {
     if (!text.starts_with(prefix)) continue;
     text.erase(0, prefix.size());
-    text.insert(0, text.starts_with('-') ? "there is no option " : "unexpected argument ");
+    // CLI11 names an unknown option after the value that followed it: "x --nam".
+    size_t option = text.starts_with('-') ? 0 : text.find(" -");
+    if (option != text.npos) {
+      text.erase(0, text.find('-', option));
+      text = "there is no option " + text.substr(0, text.find(' '));
+    } else {
+      text.insert(0, "unexpected argument ");
+    }
   }
   return text.substr(0, text.find('\n'));
 }

@@ -56,7 +56,7 @@ void print_table(const std::vector<ProcessInfo>& processes) {
     auto age = std::chrono::milliseconds(now_ms() - static_cast<int64_t>(process.started_at_ms));
     table.add({Cell(std::to_string(process.pid)), Cell(state_of(process), colour_of(process)),
                Cell(printable(process.user)), Cell(format_age(age)),
-               Cell(format_cpu(process.cpu_us)),
+               Cell(process.running ? "-" : format_cpu(process.cpu_us)),  // known at its end
                Cell(format_size(process.stdout_bytes + process.stderr_bytes)),
                Cell(printable(process.label))});
   }

@@ -44,6 +44,22 @@ bool about_key(const Error& error) {
          contains(error.message(), "token");
 }
 
+// By what the message says is not there; the first that fits.
+struct Hint {
+  std::string_view words;
+  std::string_view advice;
+};
+constexpr Hint kNotFound[] = {
+    {"API key", "'atoll key ls' lists the keys"},
+    {"no snapshot '", "'atoll snapshot ls' lists the snapshots"},
+    {"no checkpoint '", "'atoll checkpoint ls' lists the checkpoints"},
+    {"no state before command", "'atoll history SANDBOX' lists them"},
+    {"secret", "'atoll secret set' sets it"},
+    {"preview link", "'atoll port ls SANDBOX' lists the links"},
+    {"sandbox", "'atoll ls' lists the sandboxes"},
+    {"process", "'atoll ps SANDBOX' lists the processes"},
+};
+
 // What a person can do about an answer of the server's; empty where the message says it all.
 std::string_view advice(const Error& error) {
   switch (error.code()) {
@@ -53,13 +69,9 @@ std::string_view advice(const Error& error) {
       return about_key(error) ? "'atoll whoami' shows who you are"
                               : "check the owner and mode of the path, or use --user root";
     case ErrorCode::NotFound:
-      if (contains(error.message(), "API key")) return "'atoll key ls' lists the keys";
-      if (contains(error.message(), "secret")) return "'atoll secret set' sets it";
-      if (contains(error.message(), "preview link")) {
-        return "'atoll port ls SANDBOX' lists the links";
+      for (const Hint& hint : kNotFound) {
+        if (contains(error.message(), hint.words)) return hint.advice;
       }
-      if (contains(error.message(), "sandbox")) return "'atoll ls' lists the sandboxes";
-      if (contains(error.message(), "process")) return "'atoll ps SANDBOX' lists the processes";
       return "check the path";
     case ErrorCode::TemplateMissing:
       return "'atoll template ls' lists templates, 'atoll template import' adds one";
@@ -68,6 +80,7 @@ std::string_view advice(const Error& error) {
                  ? "choose another name, or 'atoll rm' the old sandbox"
                  : "";
     case ErrorCode::InvalidState:
+      if (contains(error.message(), "bootstrap script")) return "";
       return "'atoll inspect SANDBOX' shows its state; 'atoll start' or 'atoll unpause' wakes it";
     case ErrorCode::TooLarge:
       return "send less at once";

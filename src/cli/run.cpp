@@ -39,6 +39,7 @@ int run_in_new_sandbox(const Globals& globals, const RunOptions& options) {
   });
   auto end = exec_in(*client, signals, sandbox->id, options.exec);
   if (!end) return report_start(end.error(), options.exec.command[0], client->url());
+  explain_kill(*client, sandbox->id, end->exit_code);
   return end->exit_code;
 }
 

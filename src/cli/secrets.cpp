@@ -27,7 +27,7 @@ Command set_command() {
       ATOLL_ASSIGN(SecretInfo info, client.set_secret(*name, *value));
       if (globals.json)
         print_json(info.json);
-      else if (!globals.quiet)
+      else
         print_out(info.name + "\n");
       return 0;
     });

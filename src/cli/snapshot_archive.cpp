@@ -54,7 +54,7 @@ Command import_snapshot_command() {
       ATOLL_ASSIGN(SnapshotInfo made, client.import_snapshot(source));
       if (globals.json)
         print_json(made.json);
-      else if (!globals.quiet)
+      else
         print_out(made.id + "\n");
       return 0;
     });

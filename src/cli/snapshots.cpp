@@ -45,7 +45,7 @@ Command take_command() {
       ATOLL_ASSIGN(SnapshotInfo made, client.snapshot(state->sandbox, state->request));
       if (globals.json)
         print_json(made.json);
-      else if (!globals.quiet)
+      else
         print_out(made.id + "\n");
       return 0;
     });

@@ -51,9 +51,8 @@ std::vector<Option> settings_flags(SettingsFlags& flags) {
 int print_made(const Globals& globals, const MadeTemplate& made) {
   if (globals.json) {
     print_json(made.json);
-  } else if (!globals.quiet) {
-    print_out(
-        fmt::format("{}@{}{}\n", made.info.name, made.info.version, made.reused ? ": reused" : ""));
+  } else {
+    print_out(fmt::format("{}@{}\n", made.info.name, made.info.version));
   }
   return 0;
 }

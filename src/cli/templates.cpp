@@ -32,6 +32,12 @@ Command ls_templates_command() {
         print_json(to_json_array(templates));
         return 0;
       }
+      if (globals.quiet) {
+        for (const TemplateInfo& info : templates) {
+          print_out(*all ? fmt::format("{}@{}\n", info.name, info.version) : info.name + "\n");
+        }
+        return 0;
+      }
       Table table({{"NAME", Column::Kind::Elastic},
                    {"VERSION"},
                    {"TAGS"},

@@ -142,7 +142,9 @@ ClientOptions ClientOptions::from_environment() {
   options.url = environment("ATOLL_URL");
   if (options.url.empty()) {
     std::string socket = environment("ATOLL_SOCKET");
-    options.url = "unix:" + (socket.empty() ? "/run/atoll/atoll.sock" : socket);
+    std::string run = environment("ATOLL_RUN_DIR");  // the server's setting
+    if (socket.empty()) socket = (run.empty() ? "/run/atoll" : run) + "/atoll.sock";
+    options.url = "unix:" + socket;
   }
   options.api_key = environment("ATOLL_API_KEY");
   options.tenant = environment("ATOLL_TENANT");
@@ -279,6 +281,14 @@ Result<SystemInfo> Client::system() {
   ATOLL_ASSIGN(std::string answer, impl_->call(impl_->quick, "GET", "/v1/system", {}));
   ATOLL_ASSIGN(json::value value, parse_answer(answer));
   return client::to_system(value);
+}
+
+Result<MemorySupport> Client::memory_support() {
+  ATOLL_ASSIGN(std::string answer, call("GET", "/v1/system/criu-status"));
+  ATOLL_ASSIGN(json::value value, parse_answer(answer));
+  return MemorySupport{.available = client::flag_of(value, "available"),
+                       .version = client::text_of(value, "criuVersion"),
+                       .reason = client::text_of(value, "reason")};
 }
 
 Result<void> Client::health() {

@@ -71,6 +71,8 @@ Result<NetworkExplanation> Client::explain_network(std::string_view sandbox, std
                             .rule = text_of(value, "rule"),
                             .reason = text_of(value, "reason"),
                             .treatment = text_of(value, "treatment"),
+                            .status_code = number_of(value, "statusCode"),
+                            .forward_url = text_of(value, "forwardURL"),
                             .json = answer};
 }
 

@@ -376,6 +376,9 @@ TEST(ClientOptions, ComeFromTheEnvironment) {
   unsetenv("ATOLL_SOCKET");
   unsetenv("ATOLL_API_KEY");
   EXPECT_EQ(ClientOptions::from_environment().url, "unix:/run/atoll/atoll.sock");
+  setenv("ATOLL_RUN_DIR", "/r", 1);
+  EXPECT_EQ(ClientOptions::from_environment().url, "unix:/r/atoll.sock");
+  unsetenv("ATOLL_RUN_DIR");
   setenv("ATOLL_SOCKET", "/x.sock", 1);
   EXPECT_EQ(ClientOptions::from_environment().url, "unix:/x.sock");
   setenv("ATOLL_URL", "http://h:1", 1);

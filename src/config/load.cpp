@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <filesystem>
+
 #include "config/toml_file.h"
 
 namespace atl::config {
@@ -117,6 +119,12 @@ class Loader {
       bool named = source == Source::File;  // the others' origins name it
       return problem(origin + ": " + (named ? std::string(setting.key) + ": " : "") +
                      good.error().message());
+    }
+    if (relative) {  // the launcher and the server work in other directories
+      std::error_code error;
+      auto whole = std::filesystem::absolute(text, error);
+      if (error) return problem(origin + ": " + error.message());
+      text = whole.lexically_normal().string();
     }
     values_[&setting] = {.setting = &setting,
                          .text = std::move(text),

@@ -53,6 +53,8 @@ Result<void> make_owned_dir(int dir, const char* name) {
 }
 
 Result<UniqueFd> existing_tree(const RootfsPlan& plan) {
+  // The kernel refuses a work directory that a volatile overlay has been mounted with.
+  if (plan.ephemeral) (void)renew_work(plan.pool->sandboxes(), plan.sandbox);
   auto tree =
       mapped_clone(plan.pool->sandboxes(), plan.sandbox, plan.mount_mapping, Access::ReadWrite);
   if (tree || tree.error().sys_errno() != ENOENT) return tree;

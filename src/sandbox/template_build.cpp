@@ -57,9 +57,10 @@ Task<Result<void>> run_script(SandboxSession& session, std::string script,
       co_return fail(ErrorCode::Timeout, "the bootstrap script took too long");
     }
     if (event.process.exit_code == 0) co_return Result<void>();
-    co_return fail(ErrorCode::InvalidState,
-                   "the bootstrap script exited with " + std::to_string(event.process.exit_code) +
-                       (tail.empty() ? std::string() : "; at its end it wrote: " + tail));
+    co_return fail(
+        ErrorCode::InvalidState,
+        "the bootstrap script exited with " + std::to_string(event.process.exit_code) +
+            (tail.empty() ? std::string("; it wrote nothing") : "; at its end it wrote: " + tail));
   }
 }
 

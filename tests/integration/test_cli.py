@@ -181,6 +181,38 @@ class Lifecycle(AtollCase):
         self.assertEqual(len(json.loads(re.sub(r"\x1b\[[0-9;]*m", "", shown))), 2)
         self.assertGreater(len(shown.splitlines()), 10, "indented on a terminal")
 
+    def test_the_names_of_new_things_are_printed_quietly_too(self):
+        name = cli("create", "-q").stdout.strip()
+        self.assertRegex(name, r"^sandbox-[0-9a-z]+$")
+        snapshot = cli("snapshot", "create", name, "-q").stdout.strip()
+        self.assertIn(snapshot, cli("snapshot", "ls", name).stdout)
+        self.assertIn("base\n", cli("template", "ls", "-q").stdout)
+        done = cli("restore", name, "no-such", check=False)
+        self.assertIn("'atoll snapshot ls' lists the snapshots", done.stderr)
+
+    def test_an_ephemeral_one_starts_again(self):
+        for pooled in ([], ["--no-pool"]):
+            cli("create", "--name", "fast", "--ephemeral", *pooled)
+            cli("exec", "fast", "--", "sh", "-c", "echo kept > f")
+            for _ in range(3):
+                cli("stop", "fast")
+                cli("start", "fast")
+                self.assertEqual(cli("cat", "fast:f").stdout, "kept\n")
+            cli("rm", "fast")
+
+    def test_out_of_memory_is_said(self):
+        grow = "x=bytearray(300000000)"
+        done = cli("run", "--memory", "64m", "--", "python3", "-c", grow, check=False)
+        self.assertEqual(done.returncode, 137)
+        self.assertIn("run out of memory", done.stderr)
+        done = cli("run", "--", "sh", "-c", "kill -9 $$", check=False)
+        self.assertEqual((done.returncode, done.stderr), (137, ""))
+
+    def test_a_failed_clone_is_said(self):
+        done = cli("create", "--git", "https://example.invalid/x", "--name", "g", check=False)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("example.invalid", done.stderr)
+
     def test_exec_detached(self):
         self.web()
         process = cli("exec", "-d", "web", "--", "sh", "-c", "echo first; exec sleep 60").stdout.strip()
