@@ -178,7 +178,7 @@ void Attachment::end_input() {
     char end_of_transmission = 4;
     [[maybe_unused]] ssize_t ignored = write(process_->stdin_fd.get(), &end_of_transmission, 1);
   } else {
-    process_->stdin_fd.reset();
+    process_->close_input();
   }
 }
 

@@ -95,6 +95,11 @@ void Process::take_input(const ProcessObserver* owner) {
   }
 }
 
+void Process::close_input() {
+  take_input(nullptr);
+  stdin_fd.reset();
+}
+
 void Process::update_flow() {
   uint64_t worst = 0;
   for (ProcessObserver* observer : observers_) worst = std::max(worst, observer->backlog());
@@ -117,7 +122,7 @@ void Process::ended(int status, uint64_t cpu_us) {
     info.exit_code = WEXITSTATUS(status);
   }
   if (info.timed_out) info.exit_code = 124;  // as timeout(1) reports it
-  stdin_fd.reset();
+  close_input();
   auto observers = observers_;
   for (ProcessObserver* observer : observers) observer->on_output();
   for (ProcessObserver* observer : observers) observer->on_exit();

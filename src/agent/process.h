@@ -77,6 +77,8 @@ class Process {
   void output_arrived();
   void update_flow();
   void take_input(const ProcessObserver* owner);
+  // Nobody may wait for the descriptor any more when its number becomes somebody else's.
+  void close_input();
   void ended(int status, uint64_t cpu_us);
 
   ProcessInfo info;

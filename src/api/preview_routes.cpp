@@ -177,6 +177,7 @@ Task<Result<void>> connect(Context& context, http::Request& request, http::Respo
                request.headers.has_token("Upgrade", kTcpProtocol);
   if (!asked) co_return co_await ask_for_upgrade(writer);
   ATOLL_CO_TRY(co_await request.body->read_all(0));
+  ATOLL_CO_TRY(Traffic::check_room(*sandbox));
   Traffic traffic(context.manager, sandbox);
   ATOLL_CO_ASSIGN(UniqueFd fd, co_await context.manager.dial(sandbox, *port));
   auto executor = co_await boost::asio::this_coro::executor;

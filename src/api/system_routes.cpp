@@ -1,4 +1,5 @@
 #include <unistd.h>
+#include <algorithm>
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
@@ -23,6 +24,13 @@ Task<Result<void>> health(Context& context, http::Request&, http::ResponseWriter
   co_return co_await writer.send_json(R"({"status":"ok"})");
 }
 
+size_t count_visible(const Context& context) {
+  const auto& all = context.manager.index().all();
+  return static_cast<size_t>(std::count_if(all.begin(), all.end(), [&](const auto& entry) {
+    return context.who.caller.may_see(entry.second->record);
+  }));
+}
+
 Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter& writer) {
   json::object pool;
   // By name: that there are versions is of no interest here.
@@ -36,7 +44,7 @@ Task<Result<void>> system(Context& context, http::Request&, http::ResponseWriter
   json::object object{{"version", context.service.settings.version},
                       {"backend", context.manager.backend().name()},
                       {"degraded", std::move(degraded)},
-                      {"sandboxes", context.manager.size()},
+                      {"sandboxes", count_visible(context)},
                       {"pool", std::move(pool)}};
   co_return co_await writer.send_json(json::serialize(object));
 }

@@ -13,10 +13,21 @@ class Traffic : public http::TunnelMeter {
   Traffic(sandbox::Manager& manager, sandbox::SandboxPtr sandbox)
       : manager_(manager), sandbox_(std::move(sandbox)) {
     sandbox_->in_use++;
+    sandbox_->visits++;
+  }
+  // Each holds descriptors and a connection of the server, which others want too.
+  static Result<void> check_room(const sandbox::Sandbox& sandbox) {
+    constexpr int kMostOfSandbox = 512;
+    if (sandbox.visits < kMostOfSandbox) return {};
+    return fail(Error(ErrorCode::ResourceExhausted, "the sandbox has too many requests at once")
+                    .with_retry_after(1000));
   }
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
-  ~Traffic() override { answered(); }
+  ~Traffic() override {
+    answered();
+    sandbox_->visits--;
+  }
 
   void moved(Way, size_t) override { manager_.note_activity(*sandbox_); }
   void answered() {

@@ -49,7 +49,7 @@ struct Hint {
   std::string_view words;
   std::string_view advice;
 };
-constexpr Hint kNotFound[] = {
+constexpr Hint kMissing[] = {
     {"API key", "'atoll key ls' lists the keys"},
     {"no snapshot '", "'atoll snapshot ls' lists the snapshots"},
     {"no checkpoint '", "'atoll checkpoint ls' lists the checkpoints"},
@@ -69,7 +69,7 @@ std::string_view advice(const Error& error) {
       return about_key(error) ? "'atoll whoami' shows who you are"
                               : "check the owner and mode of the path, or use --user root";
     case ErrorCode::NotFound:
-      for (const Hint& hint : kNotFound) {
+      for (const Hint& hint : kMissing) {
         if (contains(error.message(), hint.words)) return hint.advice;
       }
       return "check the path";

@@ -22,6 +22,27 @@ std::string text_of(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
+// A value of two bytes takes thirty in memory, and all wait while they are read: a result of more
+// is not looked into.
+constexpr size_t kMaxValues = 200'000;
+
+bool has_too_many_values(std::string_view text) {
+  size_t values = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); i++) {
+    char c = text[i];
+    if (in_string) {
+      if (c == '\\') i++;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == ',' || c == '[' || c == '{') {
+      if (++values > kMaxValues) return true;
+    }
+  }
+  return false;
+}
+
 int64_t number_of(const json::object& object, std::string_view name) {
   const json::value* value = object.if_contains(name);
   return value != nullptr && value->is_int64() ? value->get_int64() : 0;
@@ -53,6 +74,13 @@ Task<void> CellRun::tell(Event event) {
 
 Task<void> CellRun::take_message(Stream stream, std::string_view text) {
   Side& from = side(stream);
+  if (has_too_many_values(text)) {
+    Event event{.kind = Event::Kind::Result};
+    event.data["text/plain"] = "a result of " + std::to_string(text.size()) +
+                               " bytes was left out: it has too many values";
+    co_await tell(std::move(event));
+    co_return;
+  }
   boost::system::error_code bad;
   json::value value = json::parse(text, bad);
   if (bad || !value.is_object()) {

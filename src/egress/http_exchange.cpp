@@ -117,24 +117,27 @@ std::string HttpRelay::request_head(const Exchange& exchange, const Destination&
   return out;
 }
 
-// True where the server's connection can be used again. `retry`: it had ended meanwhile, and
-// nothing of the request can have been seen.
+// True where the server's connection can be used again. `retry`: it had ended meanwhile, which
+// only a request that may be repeated is told.
 Task<Result<bool>> HttpRelay::exchange_with(Exchange& exchange, Upstream& upstream,
-                                            const Destination& to, bool reused, bool& retry) {
+                                            const Destination& to, bool may_repeat, bool& retry) {
   std::string head = request_head(exchange, to);
   const http::Framing& framing = exchange.head.framing;
   bool bodiless = !framing.chunked && framing.length.value_or(0) == 0;
   auto written = co_await upstream.socket.write({head}, kWritePatience);
   if (written && !bodiless) {
-    written = co_await pass_body(client_, in_, upstream.socket, framing, nullptr, true);
+    written =
+        co_await pass_body(client_, in_, upstream.socket, framing, framing.chunked, nullptr, true);
   }
   // A server may have answered and hung up before it had everything: its answer counts.
-  if (!written && reused && bodiless) {
+  // What is left of the request's body must not be taken for the next request.
+  if (!written && !bodiless) exchange.head.keep_alive = false;
+  if (!written && may_repeat && bodiless) {
     retry = true;
     co_return false;
   }
   http::InputBuffer in;
-  if (reused && bodiless) {
+  if (may_repeat && bodiless) {
     ATOLL_CO_TRY(co_await upstream.socket.wait_readable(kAnswerPatience));
     auto got = upstream.socket.try_read(in.prepare(kReadSize));
     bool ended = !got || (*got && **got == 0);
@@ -216,26 +219,21 @@ Task<Result<bool>> HttpRelay::pass_response(Exchange& exchange, Upstream& upstre
     co_return response.keep_alive;
   }
   ATOLL_CO_TRY(co_await client_.write({out}, kWritePatience));
-  ATOLL_CO_TRY(
-      co_await pass_body(upstream.socket, in, client_,
-                         http::Framing{chunked_out && !until_close, response.framing.length},
-                         exchange.secret ? &redactor : nullptr, false));
-  if (until_close && chunked_out) {
-    ATOLL_CO_TRY(co_await client_.write({http::kLastChunk}, kWritePatience));
-  }
+  ATOLL_CO_TRY(co_await pass_body(upstream.socket, in, client_, response.framing, chunked_out,
+                                  exchange.secret ? &redactor : nullptr, false));
   co_return response.keep_alive && !until_close;
 }
 
-// By length, by chunks, or (neither) until the sender ends, which goes out in chunks.
+// By length, by chunks, or (neither) until the sender ends; goes out in chunks or as it is.
 Task<Result<void>> HttpRelay::pass_body(http::Socket& from, http::InputBuffer& in, http::Socket& to,
-                                        const http::Framing& framing, Redactor* redactor,
-                                        bool outward) {
+                                        const http::Framing& framing, bool chunked_out,
+                                        Redactor* redactor, bool outward) {
   http::ChunkedDecoder chunks;
   uint64_t left = framing.length.value_or(0);
   bool by_end = !framing.chunked && !framing.length;
   auto emit = [&](std::string_view data) -> Task<Result<void>> {
     if (data.empty()) co_return Result<void>();
-    if (framing.length) co_return co_await to.write({data}, kWritePatience);
+    if (!chunked_out) co_return co_await to.write({data}, kWritePatience);
     http::ChunkHeader header(data.size());
     co_return co_await to.write({header.text(), data, http::kChunkEnd}, kWritePatience);
   };
@@ -273,7 +271,7 @@ Task<Result<void>> HttpRelay::pass_body(http::Socket& from, http::InputBuffer& i
     std::string rest = redactor->finish();
     ATOLL_CO_TRY(co_await emit(rest));
   }
-  if (framing.chunked) co_return co_await to.write({http::kLastChunk}, kWritePatience);
+  if (chunked_out) co_return co_await to.write({http::kLastChunk}, kWritePatience);
   co_return Result<void>();
 }
 

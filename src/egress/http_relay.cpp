@@ -34,10 +34,11 @@ HttpStart looks_like_http(std::string_view bytes) {
 
 namespace {
 
-struct Authority {
-  std::string host;
-  uint16_t port = 0;
-};
+// Whether it may be sent again where nobody knows what became of it (RFC 9110 9.2.2).
+bool is_idempotent(std::string_view method) {
+  static constexpr std::string_view kMethods[] = {"GET", "HEAD", "OPTIONS", "PUT", "DELETE"};
+  return std::find(std::begin(kMethods), std::end(kMethods), method) != std::end(kMethods);
+}
 
 // "host" or "host:port"; anything else is an attempt to mean two hosts at once.
 std::optional<std::string> host_of(std::string_view authority) {
@@ -49,6 +50,21 @@ std::optional<std::string> host_of(std::string_view authority) {
     if (!digits) return std::nullopt;
   }
   return canonical_name(authority.substr(0, colon));
+}
+
+// Whether servers may take the path for another one: "/a/../b", "/./b", "//b", "/..;x/b".
+bool is_ambiguous(std::string_view path) {
+  while (!path.empty()) {
+    path.remove_prefix(1);  // the slash
+    size_t end = std::min(path.find_first_of("/\\"), path.size());
+    if (end < path.size() && path[end] == '\\') return true;
+    std::string_view one = path.substr(0, end);
+    path.remove_prefix(end);
+    if (one.empty() && !path.empty()) return true;
+    one = one.substr(0, one.find(';'));
+    if (one == "." || one == "..") return true;
+  }
+  return false;
 }
 
 // "http://host/path" becomes "/path", where the host is the one that Host names.
@@ -136,7 +152,7 @@ Task<Result<bool>> HttpRelay::one_request() {
   bool keep = exchange.head.keep_alive;
   if (exchange.plan.response != nullptr) {
     ATOLL_CO_TRY(co_await drain(exchange.head.framing));
-    ATOLL_CO_TRY(co_await answer_canned(*exchange.plan.response, keep));
+    ATOLL_CO_TRY(co_await answer_canned(exchange, keep));
     co_return keep;
   }
   ATOLL_CO_ASSIGN(bool again, co_await forward(exchange));
@@ -187,6 +203,11 @@ Task<Result<bool>> HttpRelay::judge(Exchange& exchange) {
   exchange.head_request = request.method == "HEAD";
   exchange.upgrade =
       request.headers.has_token("Connection", "upgrade") && request.headers.contains("Upgrade");
+  // What a rule says of a path has to hold for what the server makes of it.
+  if (exchange.policy->looks_at_paths(verdict.permit) && is_ambiguous(request.path)) {
+    co_return co_await refuse(400, "the path can be read in several ways, and the rules for " +
+                                       verdict.rule + " look at it: send it without dot segments");
+  }
   RequestView view{.method = request.method,
                    .path = request.path,
                    .query = request.query,
@@ -217,7 +238,9 @@ Task<Result<void>> HttpRelay::answer(int status, std::string rule, std::string m
   co_return co_await client_.write({head, response.body}, kHeadPatience);
 }
 
-Task<Result<void>> HttpRelay::answer_canned(const CannedResponse& canned, bool keep) {
+Task<Result<void>> HttpRelay::answer_canned(const Exchange& exchange, bool keep) {
+  const CannedResponse& canned = *exchange.plan.response;
+  std::string_view body = exchange.head_request ? std::string_view() : canned.body;
   http::Headers headers;
   for (const auto& [name, value] : canned.headers) headers.add(name, value);
   http::ResponseHeadOptions options{.status = canned.status,
@@ -225,8 +248,8 @@ Task<Result<void>> HttpRelay::answer_canned(const CannedResponse& canned, bool k
                                     .length = canned.body.size(),
                                     .connection = keep ? "keep-alive" : "close"};
   ATOLL_CO_ASSIGN(std::string head, http::format_response_head(options, headers));
-  connection_.received(head.size() + canned.body.size());
-  co_return co_await client_.write({head, canned.body}, kHeadPatience);
+  connection_.received(head.size() + body.size());
+  co_return co_await client_.write({head, body}, kHeadPatience);
 }
 
 Task<Result<void>> HttpRelay::drain(const http::Framing& framing) {
@@ -245,11 +268,8 @@ Task<Result<void>> HttpRelay::drain(const http::Framing& framing) {
   co_return Result<void>();
 }
 
-Task<Result<std::unique_ptr<Upstream>>> HttpRelay::connect(const Destination& to, bool fresh) {
+Task<Result<std::unique_ptr<Upstream>>> HttpRelay::connect(const Destination& to) {
   Outlet& outlet = connection_.outlet();
-  if (!fresh) {
-    if (auto idle = outlet.take_idle(to.key)) co_return std::move(idle);
-  }
   ATOLL_CO_ASSIGN(auto reached,
                   co_await outlet.reach(to.name, to.port, connection_.basis().address));
   std::unique_ptr<http::TlsSession> session;
@@ -272,7 +292,10 @@ Task<Result<std::unique_ptr<Upstream>>> HttpRelay::connect(const Destination& to
 Task<Result<bool>> HttpRelay::forward(Exchange& exchange) {
   Destination to = destination_of(exchange);
   for (bool fresh : {false, true}) {
-    auto upstream = co_await connect(to, fresh);
+    auto idle = fresh ? nullptr : connection_.outlet().take_idle(to.key);
+    bool may_repeat = idle != nullptr && is_idempotent(exchange.head.request.method);
+    Result<std::unique_ptr<Upstream>> upstream = std::move(idle);
+    if (*upstream == nullptr) upstream = co_await connect(to);
     if (connection_.aborted()) co_return fail(ErrorCode::Cancelled, "the policy has changed");
     if (!upstream) {
       bool denied = upstream.error().code() == ErrorCode::PermissionDenied;
@@ -287,11 +310,10 @@ Task<Result<bool>> HttpRelay::forward(Exchange& exchange) {
       if (denied) co_return false;
       co_return fail(std::move(upstream).error());
     }
-    bool reused = !fresh;
     bool retry = false;
     connection_.set_upstream(&(*upstream)->socket);
     connection_.note_address((*upstream)->address);
-    auto done = co_await exchange_with(exchange, **upstream, to, reused, retry);
+    auto done = co_await exchange_with(exchange, **upstream, to, may_repeat, retry);
     connection_.set_upstream(nullptr);
     if (retry && !connection_.aborted()) continue;
     if (!done) co_return fail(std::move(done).error());

@@ -51,16 +51,17 @@ class HttpRelay {
                                std::chrono::milliseconds patience, bool request);
   Task<Result<bool>> judge(Exchange& exchange);
   Task<Result<void>> answer(int status, std::string rule, std::string message, bool keep = false);
-  Task<Result<void>> answer_canned(const CannedResponse& response, bool keep);
+  Task<Result<void>> answer_canned(const Exchange& exchange, bool keep);
   Task<Result<bool>> forward(Exchange& exchange);
   Destination destination_of(const Exchange& exchange) const;
   std::string request_head(const Exchange& exchange, const Destination& to) const;
-  Task<Result<std::unique_ptr<Upstream>>> connect(const Destination& to, bool fresh);
+  Task<Result<std::unique_ptr<Upstream>>> connect(const Destination& to);
   Task<Result<bool>> exchange_with(Exchange& exchange, Upstream& upstream, const Destination& to,
-                                   bool reused, bool& retry);
+                                   bool may_repeat, bool& retry);
   Task<Result<bool>> pass_response(Exchange& exchange, Upstream& upstream, http::InputBuffer& in);
   Task<Result<void>> pass_body(http::Socket& from, http::InputBuffer& in, http::Socket& to,
-                               const http::Framing& framing, Redactor* redactor, bool outward);
+                               const http::Framing& framing, bool chunked_out, Redactor* redactor,
+                               bool outward);
   Task<Result<void>> tunnel(Upstream& upstream, http::InputBuffer& in);
   Task<Result<void>> drain(const http::Framing& framing);
   std::string shown(const Exchange& exchange) const;

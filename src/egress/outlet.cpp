@@ -20,7 +20,10 @@ namespace asio = boost::asio;
 constexpr auto kAwait = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kMostConnections = 1024;
 constexpr size_t kMostPins = 4096;
-constexpr size_t kMostIdle = 64;  // upstream connections of one host
+constexpr size_t kMostNames = 64;  // of one address
+constexpr size_t kMostIdle = 64;   // upstream connections
+constexpr std::chrono::seconds kMostIdleTime{60};
+constexpr std::chrono::milliseconds kOutOfDescriptors{100};
 constexpr std::chrono::seconds kConnectPatience{10};
 
 static int64_t now_ms() {
@@ -88,6 +91,10 @@ void Outlet::sweep(std::chrono::steady_clock::time_point now) {
   for (Connection* connection : connections_) {
     if (connection->idle_at(now)) connection->abort("idle for too long");
   }
+  for (auto& [host, list] : idle_) {
+    std::erase_if(list, [&](const auto& one) { return now - one->idle_since > kMostIdleTime; });
+  }
+  std::erase_if(idle_, [](const auto& host) { return host.second.empty(); });
 }
 
 Task<void> Outlet::accept_loop(std::shared_ptr<Descriptor> listener) {
@@ -95,14 +102,18 @@ Task<void> Outlet::accept_loop(std::shared_ptr<Descriptor> listener) {
   for (;;) {
     auto [error] = co_await listener->async_wait(asio::posix::descriptor_base::wait_read, kAwait);
     if (error || closed_) co_return;
-    accept_all(listener->native_handle());
+    if (accept_all(listener->native_handle())) continue;
+    // What waits there keeps it readable: asking again at once would be a busy loop.
+    asio::steady_timer pause(around_.executor, kOutOfDescriptors);
+    (void)co_await pause.async_wait(kAwait);
+    if (closed_) co_return;
   }
 }
 
-void Outlet::accept_all(int listener) {
+bool Outlet::accept_all(int listener) {
   for (int i = 0; i < 64; i++) {
     UniqueFd fd(accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!fd.valid()) return;
+    if (!fd.valid()) return errno != EMFILE && errno != ENFILE;
     // Everything that is refused is reset, so that nobody waits for an answer.
     auto reset = [&] {
       linger at_once{.l_onoff = 1, .l_linger = 0};
@@ -133,6 +144,7 @@ void Outlet::accept_all(int listener) {
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     Connection::start(shared_from_this(), std::move(fd), std::move(basis));
   }
+  return true;
 }
 
 std::string Outlet::pinned_name(const IpAddress& address, uint16_t port) const {
@@ -146,7 +158,9 @@ std::string Outlet::pinned_name(const IpAddress& address, uint16_t port) const {
 
 void Outlet::pin(const IpAddress& address, const std::string& name) {
   if (pins_.size() >= kMostPins && !pins_.contains(address)) pins_.erase(pins_.begin());
-  pins_[address].names.insert(name);
+  auto& names = pins_[address].names;
+  if (names.size() >= kMostNames && !names.contains(name)) names.erase(names.begin());
+  names.insert(name);
 }
 
 Task<Result<Outlet::Reached>> Outlet::reach(std::string name, uint16_t port, IpAddress preferred) {
@@ -207,8 +221,11 @@ std::unique_ptr<Upstream> Outlet::take_idle(const std::string& key) {
 }
 
 void Outlet::give_idle(const std::string& key, std::unique_ptr<Upstream> upstream) {
-  auto& list = idle_[key];
-  if (!closed_ && list.size() < kMostIdle) list.push_back(std::move(upstream));
+  size_t count = 0;
+  for (const auto& [host, list] : idle_) count += list.size();
+  if (closed_ || count >= kMostIdle) return;
+  upstream->idle_since = std::chrono::steady_clock::now();
+  idle_[key].push_back(std::move(upstream));
 }
 
 void Outlet::report(wire::TrafficEntry entry) {

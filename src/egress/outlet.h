@@ -46,6 +46,7 @@ class Connection;
 struct Upstream {
   http::Socket socket;
   IpAddress address;
+  std::chrono::steady_clock::time_point idle_since{};
 };
 
 class Outlet : public std::enable_shared_from_this<Outlet> {
@@ -104,7 +105,8 @@ class Outlet : public std::enable_shared_from_this<Outlet> {
   using Descriptor = boost::asio::posix::stream_descriptor;
   Task<void> accept_loop(std::shared_ptr<Descriptor> listener);
   Task<void> dns_loop(std::shared_ptr<Descriptor> socket);
-  void accept_all(int listener);
+  // False where there are no descriptors for more.
+  bool accept_all(int listener);
   size_t answer_from(const Resolver::AnswerPtr& answer, std::string_view query,
                      const DnsQuery& parsed, const Verdict& verdict, std::span<char> out);
   void report_name(const DnsQuery& query, const Verdict& verdict);

@@ -176,6 +176,12 @@ std::vector<std::string> Policy::intercepted_domains() const {
   return domains;
 }
 
+bool Policy::looks_at_paths(int permit) const {
+  return permit >= 0 && std::ranges::any_of(this->permit(permit).rules, [](const DomainRule& rule) {
+           return rule.match.path.has_value();
+         });
+}
+
 bool Policy::matches(const TextMatch& match, std::string_view text) const {
   if (match.kind == TextMatch::Kind::Exact) return text == match.text;
   if (match.kind == TextMatch::Kind::Prefix) return text.starts_with(match.text);

@@ -29,6 +29,8 @@ constexpr std::chrono::milliseconds kPatience{2000};
 namespace {
 
 // A socket whose waits end with the patience.
+constexpr const char* kSilent = "the name server does not answer";
+
 class Descriptor {
  public:
   Descriptor(const asio::any_io_executor& executor, UniqueFd fd)
@@ -41,8 +43,12 @@ class Descriptor {
   }
   Task<Result<void>> wait(asio::posix::descriptor_base::wait_type what) {
     auto socket = descriptor_;
+    // The timer may have fired while nobody waited here, and cancelled nothing.
+    if (timer_.expiry() <= asio::steady_timer::clock_type::now()) {
+      co_return fail(ErrorCode::Timeout, kSilent);
+    }
     auto [error] = co_await socket->async_wait(what, kAwait);
-    if (error) co_return fail(ErrorCode::Timeout, "the name server does not answer");
+    if (error) co_return fail(ErrorCode::Timeout, kSilent);
     co_return Result<void>();
   }
   int fd() { return descriptor_->native_handle(); }

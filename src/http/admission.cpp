@@ -37,8 +37,13 @@ Admission::Ticket::~Ticket() {
   if (--found->second == 0) counts_->by_address.erase(found);
 }
 
+size_t Admission::room_for(const Peer& peer) const {
+  bool local = peer.kind == Peer::Kind::Unix;
+  return local ? max_connections_ : max_connections_ - max_connections_ / 16;
+}
+
 Result<Admission::Ticket> Admission::admit(const Peer& peer) {
-  if (counts_->all >= max_connections_) {
+  if (counts_->all >= room_for(peer)) {
     return fail(ErrorCode::Unavailable, "too many connections");
   }
   std::string address = counted_address(peer);

@@ -39,6 +39,9 @@ class Admission {
   Result<Ticket> admit(const Peer& peer);
 
   size_t max_connections() const { return max_connections_; }
+  // Some are kept for whoever may open the server's own socket: they have to get in to set things
+  // right.
+  size_t room_for(const Peer& peer) const;
 
  private:
   size_t max_connections_;

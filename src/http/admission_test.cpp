@@ -42,6 +42,17 @@ TEST(Admission, LocalClientsAreBoundedOnlyTogether) {
   EXPECT_EQ(over.error().code(), ErrorCode::Unavailable);
 }
 
+TEST(Admission, SomeAreKeptForTheServersOwnSocket) {
+  Admission admission(32, 1);
+  std::vector<Result<Admission::Ticket>> tickets;
+  for (int i = 0; i < 30; i++) tickets.push_back(admission.admit(tcp_peer("127.0.0.1")));
+  EXPECT_TRUE(tickets.back());
+  EXPECT_FALSE(admission.admit(tcp_peer("127.0.0.1")));
+  Peer local;
+  local.kind = Peer::Kind::Unix;
+  EXPECT_TRUE(admission.admit(local));
+}
+
 TEST(Admission, ShareOfZeroLetsNobodyIn) {
   EXPECT_FALSE(Admission(10, 0).admit(tcp_peer("192.0.2.1")));
 }

@@ -102,7 +102,7 @@ Task<Result<void>> ConnectionWriter::start(int status, Headers headers,
   if (context_.request.minor_version == 0) body_kind_ = BodyKind::UntilClose;
   if (content_length) body_kind_ = BodyKind::Length;
   if (has_no_body(status)) body_kind_ = BodyKind::None;
-  length_left_ = content_length.value_or(0);
+  length_left_ = body_kind_ == BodyKind::Length ? *content_length : 0;
   ATOLL_CO_ASSIGN(std::string head, make_head(status, headers, body_kind_, length_left_));
   phase_ = Phase::Streaming;
   status_ = status;

@@ -11,6 +11,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxDepth = 32;
+// Each takes many times the bytes of its text, and time of the thread that serves everybody.
+constexpr size_t kMaxValues = 200'000;
 
 // Builds values as json::parser does, and refuses doubled keys, where that one would silently keep
 // the last.
@@ -27,9 +29,12 @@ class StrictBuilder {
 
   bool on_document_begin(json::error_code&) { return true; }
   bool on_document_end(json::error_code&) { return true; }
-  bool on_array_begin(json::error_code&) { return true; }
+  bool on_array_begin(json::error_code& error) { return count(error); }
   bool on_array_end(size_t count, json::error_code&) { return stack_.push_array(count), true; }
-  bool on_object_begin(json::error_code&) { return keys_.emplace_back(), true; }
+  bool on_object_begin(json::error_code& error) {
+    keys_.emplace_back();
+    return count(error);
+  }
   bool on_object_end(size_t count, json::error_code& error) {
     std::vector<std::string>& keys = keys_.back();
     std::sort(keys.begin(), keys.end());
@@ -45,8 +50,8 @@ class StrictBuilder {
   bool on_string_part(json::string_view text, size_t, json::error_code&) {
     return stack_.push_chars(text), true;
   }
-  bool on_string(json::string_view text, size_t, json::error_code&) {
-    return stack_.push_string(text), true;
+  bool on_string(json::string_view text, size_t, json::error_code& error) {
+    return stack_.push_string(text), count(error);
   }
   bool on_key_part(json::string_view text, size_t, json::error_code&) {
     key_.append(text.data(), text.size());
@@ -58,21 +63,28 @@ class StrictBuilder {
     return stack_.push_key(text), true;
   }
   bool on_number_part(json::string_view, json::error_code&) { return true; }
-  bool on_int64(int64_t number, json::string_view, json::error_code&) {
-    return stack_.push_int64(number), true;
+  bool on_int64(int64_t number, json::string_view, json::error_code& error) {
+    return stack_.push_int64(number), count(error);
   }
-  bool on_uint64(uint64_t number, json::string_view, json::error_code&) {
-    return stack_.push_uint64(number), true;
+  bool on_uint64(uint64_t number, json::string_view, json::error_code& error) {
+    return stack_.push_uint64(number), count(error);
   }
-  bool on_double(double number, json::string_view, json::error_code&) {
-    return stack_.push_double(number), true;
+  bool on_double(double number, json::string_view, json::error_code& error) {
+    return stack_.push_double(number), count(error);
   }
-  bool on_bool(bool flag, json::error_code&) { return stack_.push_bool(flag), true; }
-  bool on_null(json::error_code&) { return stack_.push_null(), true; }
+  bool on_bool(bool flag, json::error_code& error) { return stack_.push_bool(flag), count(error); }
+  bool on_null(json::error_code& error) { return stack_.push_null(), count(error); }
   bool on_comment_part(json::string_view, json::error_code&) { return true; }
   bool on_comment(json::string_view, json::error_code&) { return true; }
 
  private:
+  bool count(json::error_code& error) {
+    if (++values_ <= kMaxValues) return true;
+    error = json::error::array_too_large;
+    return false;
+  }
+
+  size_t values_ = 0;
   json::value_stack stack_;
   std::vector<std::vector<std::string>> keys_;
   std::string key_;

@@ -88,6 +88,16 @@ TEST(JsonDocument, NestingStopsAtThirtyTwo) {
   EXPECT_FALSE(JsonDocument::parse(std::string(33, '[') + std::string(33, ']')));
 }
 
+TEST(JsonDocument, ValuesAreCounted) {
+  auto zeros = [](size_t count) {
+    std::string text = "[0";
+    for (size_t i = 1; i < count; i++) text += ",0";
+    return text + "]";
+  };
+  EXPECT_TRUE(JsonDocument::parse(zeros(199'000)));
+  EXPECT_FALSE(JsonDocument::parse(zeros(201'000)));
+}
+
 TEST(JsonDocument, SizeIsLimited) {
   auto document = JsonDocument::parse("[1,2,3]", 6);
   ASSERT_FALSE(document);

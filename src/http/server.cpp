@@ -81,7 +81,7 @@ class Server::Impl : public std::enable_shared_from_this<Server::Impl> {
 
   void serve(UniqueFd fd, Peer peer, const TlsContext* tls) {
     if (stopping_) return turn_away(fd.get(), Error(ErrorCode::Unavailable, "stopping"), tls);
-    bool full = connections_.size() + kEndedAtOnce >= admission_.max_connections() && !make_room();
+    bool full = connections_.size() + kEndedAtOnce >= admission_.room_for(peer) && !make_room();
     Result<Admission::Ticket> ticket =
         full ? Result<Admission::Ticket>(fail(ErrorCode::Unavailable, "too many connections"))
              : admission_.admit(peer);

@@ -19,6 +19,14 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr Socket::Duration kForever = std::chrono::hours(24 * 365);
+// A peer that is gone ends its direction as one does that has only said all: the difference shows
+// when something is written to it, which the other may never do.
+constexpr auto kHalfOpenSilence = std::chrono::minutes(5);
+
+struct Backward {
+  bool ended = false;
+  uint64_t pieces = 0;
+};
 
 // One buffer for all: what is read is passed on before anybody else runs, or copied.
 std::span<char> shared_buffer() {
@@ -36,7 +44,8 @@ void notice_dead_peers(const Socket& socket) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &kProbes, sizeof kProbes);
 }
 
-Task<void> pump(Socket& from, Socket& to, TunnelMeter& meter, TunnelMeter::Way way) {
+Task<void> pump(Socket& from, Socket& to, TunnelMeter& meter, TunnelMeter::Way way,
+                uint64_t& pieces) {
   for (;;) {
     auto buffer = shared_buffer();
     auto got = from.try_read(buffer);
@@ -51,6 +60,7 @@ Task<void> pump(Socket& from, Socket& to, TunnelMeter& meter, TunnelMeter::Way w
       co_return;
     }
     size_t size = **got;
+    pieces++;
     meter.moved(way, size);
     WriteParts parts{std::string_view(buffer.data(), size)};
     auto written = to.try_write(parts);
@@ -78,18 +88,24 @@ Task<void> tunnel(Socket& near, Socket& far, TunnelMeter& meter) {
   notice_dead_peers(near);
   notice_dead_peers(far);
   auto executor = near.executor();
-  auto back_ended = std::make_shared<bool>(false);
+  auto back = std::make_shared<Backward>();
+  uint64_t sent = 0;
   asio::steady_timer ended(executor, asio::steady_timer::time_point::max());
-  auto backward = [&near, &far, &meter, &ended, back_ended]() -> Task<void> {
-    co_await pump(far, near, meter, TunnelMeter::Way::Back);
-    *back_ended = true;
+  auto backward = [&near, &far, &meter, &ended, back]() -> Task<void> {
+    co_await pump(far, near, meter, TunnelMeter::Way::Back, back->pieces);
+    back->ended = true;
     ended.cancel();
   };
   asio::co_spawn(executor, backward, asio::detached);
-  co_await pump(near, far, meter, TunnelMeter::Way::Out);
-  while (!*back_ended) {
-    boost::system::error_code ignored;
-    co_await ended.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  co_await pump(near, far, meter, TunnelMeter::Way::Out, sent);
+  while (!back->ended) {
+    uint64_t before = back->pieces;
+    ended.expires_after(kHalfOpenSilence);
+    boost::system::error_code cancelled;
+    co_await ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
+    if (cancelled || back->ended || back->pieces != before) continue;
+    near.abort();
+    far.abort();
   }
 }
 

@@ -193,7 +193,7 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
       case wire::LauncherType::DialRequest:
         return on_dial(header.id, payload);
       case wire::LauncherType::StatusRequest:
-        return on_status(header.id);
+        return on_status(header.id, payload);
       case wire::LauncherType::ShutdownRequest:
         on_shutdown(header.id);
         return {};

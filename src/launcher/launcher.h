@@ -56,7 +56,7 @@ class Launcher {
   Result<void> on_reserve(uint32_t id, std::string_view payload);
   Result<void> on_usage(uint32_t id, std::string_view payload);
   Result<void> on_storage(uint32_t id, std::string_view payload);
-  Result<void> on_status(uint32_t id);
+  Result<void> on_status(uint32_t id, std::string_view payload);
   Result<void> on_import(uint32_t id, std::string_view payload);
   void import_advanced(int fd);
   Result<void> on_collect(uint32_t id, std::string_view payload);

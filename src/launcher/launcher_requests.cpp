@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+#include <algorithm>
 
 #include "base/failpoint.h"
 #include "launcher/checks.h"
@@ -142,14 +143,26 @@ Result<void> Launcher::on_dial(uint32_t id, std::string_view payload) {
   return os::send_with_fds(config_.server.get(), bytes, {sockets[0].get(), sockets[1].get()});
 }
 
-Result<void> Launcher::on_status(uint32_t id) {
+Result<void> Launcher::on_status(uint32_t id, std::string_view payload) {
+  constexpr size_t kNamesAtOnce = 1000;
+  ATOLL_ASSIGN(auto request, wire::decode<wire::StatusRequest>(payload));
   wire::Status status;
+  size_t seen = 0, end = request.from + kNamesAtOnce;
+  auto list = [&](int dir, std::vector<std::string>& into) {
+    std::vector<std::string> names = list_directories(dir, Names::Plain);
+    std::sort(names.begin(), names.end());
+    for (std::string& name : names) {
+      if (seen >= request.from && seen < end) into.push_back(std::move(name));
+      seen++;
+    }
+  };
   for (const auto& [name, slot] : slots_) {
     if (slot.state == Slot::State::Live) status.slots.push_back({name, slot.pid});
   }
-  status.sandboxes = list_directories(pool_.sandboxes(), Names::Plain);
-  status.states = list_directories(pool_.states(), Names::Plain);
-  status.images = list_directories(images_dir_.get(), Names::Plain);
+  list(pool_.sandboxes(), status.sandboxes);
+  list(pool_.states(), status.states);
+  list(images_dir_.get(), status.images);
+  status.more = seen > end;
   if (!pool_.lacking().empty()) {
     status.degraded.push_back("no snapshots, forks or disk limits: " + pool_.lacking());
   }

@@ -94,7 +94,10 @@ Result<void> Launcher::on_checkpoint(uint32_t id, std::string_view payload) {
     }
     // Where the child died it has not told the agent to go on.
     auto found = slots_.find(request.slot);
-    if (found != slots_.end()) {
+    if (found == slots_.end()) {
+      // It ended meanwhile, which was not told: it was about to.
+      if (request.end) send(0, wire::Ended{.slot = request.slot, .status = -1});
+    } else {
       found->second.leaving = false;
       if (!found->second.frozen) (void)cgroups_.freeze(request.slot, false);
       os::pidfd_send_signal(found->second.pidfd.get(), wire::kWakeSignal);

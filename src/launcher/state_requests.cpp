@@ -78,6 +78,7 @@ void Launcher::start_state_work() {
     waiting_work_.pop_front();
     auto chore = Chore::start(work.name, work.seconds, work.work);
     if (!chore) {
+      if (work.failed) work.failed();
       send_error(work.id, chore.error());
       continue;
     }

@@ -21,7 +21,7 @@ void Index::add(const SandboxPtr& sandbox) {
   if (!record.spec.idempotency_key.empty()) {
     id_by_key_[{tenant, record.spec.idempotency_key}] = record.id;
   }
-  count(record, true);
+  count(record.owner, record.spec.limits, true);
 }
 
 void Index::remove(const Sandbox& sandbox) {
@@ -32,7 +32,7 @@ void Index::remove(const Sandbox& sandbox) {
   if (!record.spec.idempotency_key.empty()) {
     id_by_key_.erase({tenant, record.spec.idempotency_key});
   }
-  count(record, false);
+  count(record.owner, record.spec.limits, false);
 }
 
 SandboxPtr Index::find(const std::string& id) const {
@@ -68,21 +68,21 @@ auth::Quota Index::used(const std::string& key_id) const {
 }
 
 void Index::change_limits(Sandbox& sandbox, const Limits& limits) {
-  count(sandbox.record, false);
+  count(sandbox.record.owner, sandbox.record.spec.limits, false);
   sandbox.record.spec.limits = limits;
-  count(sandbox.record, true);
+  count(sandbox.record.owner, limits, true);
 }
 
-void Index::count(const Record& record, bool added) {
-  if (record.owner.key_id.empty()) return;
-  auth::Quota& total = used_[record.owner.key_id];
-  auth::Quota one = demand(record.spec.limits);
+void Index::count(const Owner& owner, const Limits& limits, bool added) {
+  if (owner.key_id.empty()) return;
+  auth::Quota& total = used_[owner.key_id];
+  auth::Quota one = demand(limits);
   auto apply = [added](auto& sum, auto part) { sum = added ? sum + part : sum - part; };
   apply(total.sandboxes, one.sandboxes);
   apply(total.cpu_millis, one.cpu_millis);
   apply(total.memory_bytes, one.memory_bytes);
   apply(total.disk_bytes, one.disk_bytes);
-  if (total.sandboxes == 0) used_.erase(record.owner.key_id);
+  if (total.sandboxes == 0) used_.erase(owner.key_id);
 }
 
 }  // namespace atl::sandbox

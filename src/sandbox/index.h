@@ -17,6 +17,9 @@ class Index {
   bool reserve_name(const std::string& tenant, const std::string& name);
   void release_name(const std::string& tenant, const std::string& name);
 
+  // The same for what it will take of its key's quota.
+  void reserve(const Owner& owner, const Limits& limits) { count(owner, limits, true); }
+  void release(const Owner& owner, const Limits& limits) { count(owner, limits, false); }
   void add(const SandboxPtr& sandbox);
   void remove(const Sandbox& sandbox);
   bool contains(const std::string& id) const { return by_id_.contains(id); }
@@ -33,7 +36,7 @@ class Index {
 
  private:
   using Scoped = std::pair<std::string, std::string>;  // tenant, name or key
-  void count(const Record& record, bool added);
+  void count(const Owner& owner, const Limits& limits, bool added);
 
   std::map<std::string, SandboxPtr> by_id_;
   std::map<Scoped, std::string> id_by_name_;  // empty id: a creation under way

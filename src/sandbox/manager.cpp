@@ -196,8 +196,13 @@ Task<Result<SandboxPtr>> Manager::build(Caller caller, Spec spec, std::optional<
   bool kept = false;
   under_way_++;
   template_under_way_[template_key]++;
+  // Others that are created meanwhile must count this one, too.
+  Owner owner = caller.owner;
+  Limits limits = spec.limits;
+  index_.reserve(owner, limits);
   ScopeExit release([&] {
     under_way_--;
+    index_.release(owner, limits);
     if (--template_under_way_[template_key] == 0) template_under_way_.erase(template_key);
     if (!kept && !name.empty()) index_.release_name(tenant, name);
   });

@@ -13,6 +13,7 @@
 #include "async/one_shot.h"
 #include "base/unique_fd.h"
 #include "sandbox/clock.h"
+#include "sandbox/due.h"
 #include "sandbox/event_log.h"
 #include "sandbox/index.h"
 #include "sandbox/pool.h"
@@ -252,6 +253,9 @@ class Manager : public std::enable_shared_from_this<Manager> {
   Task<void> clear_away(SandboxPtr sandbox);
   Task<void> cleared_away();
   Task<void> enforce_lifetimes();
+  Task<void> end_due(SandboxPtr sandbox, Due what);
+  // False where it was used or prolonged while its end waited for its turn.
+  static bool still_due(const Sandbox& sandbox, const Ending& ending);
   Task<void> end_lifetime(SandboxPtr sandbox);
   Task<void> expire(SandboxPtr sandbox, Ending ending, bool whole);
   Task<void> forget_old();

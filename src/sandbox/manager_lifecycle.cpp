@@ -81,6 +81,7 @@ Task<void> Manager::settle_run(Sandbox& sandbox, Ending ending) {
 Task<Result<void>> Manager::remove(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return Result<void>();  // a second delete finds it done
+  if (!still_due(*sandbox, ending)) co_return Result<void>();
   Record& record = sandbox->record;
   Record before = record;
   record.cause = ending.cause;
@@ -148,6 +149,7 @@ Task<void> Manager::clear_away(SandboxPtr sandbox) {
 Task<Result<void>> Manager::stop(SandboxPtr sandbox, Ending ending) {
   auto lock = co_await sandbox->lifecycle.lock();
   if (sandbox->deleted) co_return fail(ErrorCode::NotFound, kGone);
+  if (!still_due(*sandbox, ending)) co_return Result<void>();
   if (sandbox->handle != nullptr) co_return co_await stop_locked(*sandbox, std::move(ending));
   if (sandbox->record.memory.empty()) co_return Result<void>();
   // Paused to disk: what was kept of its processes goes.

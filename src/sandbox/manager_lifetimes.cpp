@@ -1,11 +1,14 @@
 // What ends by itself: idle and expired sandboxes, those that stood stopped for too long, and old
 // memories.
 #include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 
 #include "base/log.h"
+#include "base/scope_exit.h"
 #include "sandbox/due.h"
 #include "sandbox/manager.h"
 
@@ -25,20 +28,38 @@ Task<void> Manager::enforce_lifetimes() {
     for (const auto& [id, sandbox] : index_.all()) {
       if (Due what = due(*sandbox, now); what != Due::Nothing) ending.emplace_back(sandbox, what);
     }
+    // Each by itself: one that is being copied can be waited for without the others.
     for (const auto& [sandbox, what] : ending) {
-      bool ephemeral = sandbox->record.spec.ephemeral;
-      if (what == Due::Lifetime) {
-        co_await end_lifetime(sandbox);
-      } else if (what == Due::Idle) {
-        co_await expire(sandbox, {EndCause::Idle, "it was idle"}, ephemeral);
-      } else {
-        co_await expire(sandbox, {EndCause::Shelved, "it stood stopped for as long as it may"},
-                        true);
-      }
+      if (std::exchange(sandbox->expiring, true)) continue;
+      asio::co_spawn(executor_, end_due(sandbox, what), asio::detached);
     }
     if (round % kForgetEvery == 0) co_await forget_old();
     co_await remove_expired_snapshots();
   }
+}
+
+bool Manager::still_due(const Sandbox& sandbox, const Ending& ending) {
+  Due what = due(sandbox, BootTime::now());
+  switch (ending.cause) {
+    case EndCause::Lifetime:
+      return what == Due::Lifetime;
+    case EndCause::Idle:
+      return what == Due::Idle;
+    case EndCause::Shelved:
+      return what == Due::Shelved;
+    default:
+      return true;
+  }
+}
+
+Task<void> Manager::end_due(SandboxPtr sandbox, Due what) {
+  auto self = shared_from_this();
+  ScopeExit done([sandbox] { sandbox->expiring = false; });
+  if (what == Due::Lifetime) co_return co_await end_lifetime(sandbox);
+  bool idle = what == Due::Idle;
+  Ending ending = idle ? Ending{EndCause::Idle, "it was idle"}
+                       : Ending{EndCause::Shelved, "it stood stopped for as long as it may"};
+  co_await expire(sandbox, std::move(ending), !idle || sandbox->record.spec.ephemeral);
 }
 
 Task<void> Manager::end_lifetime(SandboxPtr sandbox) {

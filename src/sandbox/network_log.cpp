@@ -1,5 +1,7 @@
 #include "sandbox/network_log.h"
 
+#include <cstdlib>
+
 namespace atl::sandbox {
 
 const NetworkEntry& NetworkLog::add(NetworkEntry entry) {
@@ -20,13 +22,18 @@ std::vector<NetworkEntry> NetworkLog::after(uint64_t seq, size_t limit) const {
 
 bool NetworkLog::is_news(const NetworkEntry& entry) {
   constexpr int64_t kQuietMs = 10'000;
-  constexpr size_t kMostKept = 256;
-  if (told_.size() >= kMostKept) told_.clear();
+  // Each is a row of the database: a sandbox that asks for names at random must not fill it.
+  constexpr size_t kMostAtOnce = 32;
+  if (told_.size() >= kMostAtOnce) {
+    std::erase_if(told_,
+                  [&](const auto& one) { return std::abs(entry.at_ms - one.second) >= kQuietMs; });
+  }
   std::string what = entry.protocol + " " + (entry.name.empty() ? entry.address : entry.name) +
                      ":" + std::to_string(entry.port) + " " + entry.rule;
-  int64_t& last = told_[what];
-  if (last != 0 && entry.at_ms - last < kQuietMs) return false;
-  last = entry.at_ms;
+  auto known = told_.find(what);
+  if (known == told_.end() && told_.size() >= kMostAtOnce) return false;
+  if (known != told_.end() && std::abs(entry.at_ms - known->second) < kQuietMs) return false;
+  told_[what] = entry.at_ms;
   return true;
 }
 

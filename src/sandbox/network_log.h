@@ -23,7 +23,7 @@ class NetworkLog {
   using Waiting = std::shared_ptr<async::OneShot<bool>>;
   void wait(Waiting waiting) { waiting_.push_back(std::move(waiting)); }
 
-  // Whether a denial is news: the same one is told once in ten seconds.
+  // Whether a denial is news: the same one is told once in ten seconds, and only so many of all.
   bool is_news(const NetworkEntry& entry);
 
  private:

@@ -31,8 +31,10 @@ class Sandbox {
   BootTime active;               // the same, for its deadline
   int64_t activity_told_ms = 0;  // when listeners last heard of activity
   int in_use = 0;                // requests under way inside it: it is not idle
+  int visits = 0;                // requests and tunnels to its ports
   http::AsyncMutex lifecycle;    // one change of state at a time
   bool deleted = false;
+  bool expiring = false;   // its time is over, and it is being ended
   std::string trusted_ca;  // the certificate that was put into it
   NetworkLog network_log;
 };

@@ -1,5 +1,6 @@
 #include "storage/state_pool.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -116,7 +117,10 @@ Result<uint64_t> size_of_image(int image) {
 }
 
 Result<void> grow_image(uint64_t bytes, int image, const os::LoopDevice& device, int root) {
-  if (ftruncate(image, static_cast<off_t>(bytes)) != 0) return fail_errno("grow", kImage);
+  if (ftruncate(image, static_cast<off_t>(bytes)) != 0) {
+    if (errno != EFBIG && errno != EINVAL) return fail_errno("grow", kImage);
+    return fail(ErrorCode::InvalidArgument, "no file of the host's can be so large");
+  }
   ATOLL_TRY(os::take_new_size(device));
   return os::btrfs::grow(root);
 }

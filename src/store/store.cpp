@@ -184,7 +184,10 @@ Task<Result<std::vector<EventRow>>> Store::load_events(int64_t after_seq, std::s
 Task<Result<void>> Store::erase_events_before(int64_t at_ms) {
   auto work = [this, at_ms]() -> Result<void> {
     if (refusal_) return fail(*refusal_);
-    return execute(statements_.erase_events, at_ms);
+    auto erased = execute(statements_.erase_events, at_ms);
+    // As in write_in_savepoint(): a full disk takes back all of it.
+    if (!erased && !database_.in_transaction()) refusal_ = erased.error();
+    return erased;
   };
   co_return co_await worker_->run(std::move(work));
 }

@@ -236,7 +236,8 @@ struct StorageReply {
 
 struct StatusRequest {
   static constexpr LauncherType kType = LauncherType::StatusRequest;
-  void visit(auto&) {}
+  uint32_t from = 0;  // how many names of the lists below are known already
+  void visit(auto& v) { v(from); }
 };
 
 struct LiveSlot {
@@ -246,7 +247,8 @@ struct LiveSlot {
 };
 
 // Slots found alive that an earlier launcher built, and sandboxes that have files; the server
-// destroys and discards those it does not know.
+// destroys and discards those it does not know. Names come in parts, as one message holds only
+// some.
 struct Status {
   static constexpr LauncherType kType = LauncherType::Status;
   std::vector<LiveSlot> slots;
@@ -255,7 +257,8 @@ struct Status {
   std::vector<std::string> images;
   std::vector<std::string> degraded;
   std::string cgroup_mode;
-  void visit(auto& v) { v(slots, sandboxes, states, images, degraded, cgroup_mode); }
+  bool more = false;  // names beyond these
+  void visit(auto& v) { v(slots, sandboxes, states, images, degraded, cgroup_mode, more); }
 };
 
 struct Ended {

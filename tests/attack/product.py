@@ -25,8 +25,8 @@ SOCKET = os.environ.get("ATOLL_SOCKET", "")
 API_KEY = os.environ.get("ATOLL_API_KEY", "")
 SANITIZERS = os.environ.get("ATOLL_SANITIZE", "")
 # How much larger the program is than what it holds: beside every byte the thread sanitizer keeps two and a half of its
-# own, and what has once been in use.
-MEMORY_FACTOR = 4 if SANITIZERS == "thread" else 1
+# own, and what has once been in use; the address sanitizer keeps what was freed.
+MEMORY_FACTOR = {"": 1, "thread": 4}.get(SANITIZERS, 8)
 TIME_FACTOR = 5 if SANITIZERS else 1
 SMALL = ["--memory", "256m", "--pids", "128", "--disk", "256m"]
 

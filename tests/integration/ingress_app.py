@@ -105,6 +105,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"half")
         self.close_connection = True
 
+    def get_not_modified(self, _):
+        self.send_response(304)
+        self.send_header("Content-Length", "100")
+        self.end_headers()
+
     def get_silent(self, _):
         self.close_connection = True
 
@@ -113,6 +118,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             ("Set-Cookie", "plain=1; Path=/"), ("Set-Cookie", "wide=1; Domain=localhost; Path=/; DOMAIN=.localhost"),
             ("Set-Cookie", "__Host-atoll-preview=forged; Path=/; Secure"), ("Service-Worker-Allowed", "/"),
             ("Content-Security-Policy", "default-src 'self'"), ("Clear-Site-Data", '"cookies"'), ("Alt-Svc", 'h3=":1"'),
+            ("X-Accel-Redirect", "/v1/keys"), ("X-Sendfile", "/etc/passwd"),
             ("Access-Control-Allow-Origin", "*"), ("X-Own", "1"), ("Connection", "X-Hop"), ("X-Hop", "1"),
         ], body=b"page")
 

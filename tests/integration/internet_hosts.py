@@ -71,6 +71,12 @@ class Web(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def serve(self):
+        if self.path in ("/rejects", "/hangs-up"):
+            note("requests", json.dumps({"method": self.command, "path": self.path}))
+            if self.path == "/rejects":
+                self.reply(b"too large", 413, Connection="close")
+            self.close_connection = True
+            return None
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length) if length else b""
         if self.headers.get("Transfer-Encoding") == "chunked":

@@ -132,6 +132,20 @@ class Links(IngressCase):
         self.assert_denied(self.visit(box, target))
         self.assert_denied(self.visit(box, key=self.key), 404)
 
+    def test_a_link_that_is_removed_shuts_out_who_is_in(self):
+        box = self.box_with_app()
+        for access in ("signed", "public"):
+            link = self.link(box, access=access)
+            target = "/ws" + (f"?atoll-preview-token={self.token_of(link)}" if access == "signed" else "")
+            with WebSocket(("127.0.0.1", self.tcp), target, host=self.host(box)) as open_one:
+                open_one.send_frame(TEXT, b"in")
+                self.assertEqual(open_one.receive(), (TEXT, b"in"))
+                self.unlink(box, link)
+                with self.assertRaises(OSError):
+                    for _ in range(3):
+                        open_one.send_frame(TEXT, b"still in")
+                        open_one.receive()
+
     def test_making_and_removing_them_are_events(self):
         box = self.create()
         link = self.link(box, 8000)
@@ -220,6 +234,12 @@ class Relaying(IngressCase):
     def test_an_answer_before_the_end_of_the_question(self):
         reply = self.visit(self.box, "/too-large", method="POST", body=bytes(100_000))
         self.assertEqual((reply.status, reply.body), (413, b"no"))
+
+    def test_an_answer_without_the_body_whose_size_it_tells(self):
+        connection = self.connection()
+        for _ in range(2):
+            reply = self.visit(self.box, "/not-modified", connection=connection)
+            self.assertEqual((reply.status, reply.body), (304, b""))
 
     def test_what_breaks_is_not_taken_for_the_whole(self):
         with self.assertRaises(Exception) as broken:

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What must not happen on the ways into sandboxes: cases I10 to I14 and C06 of the security reference, each beside what works."""
 
+import base64
 import json
 import socket
+from urllib.parse import quote
 
 import fixture
 from fixture import Box, http, wait_until
@@ -130,8 +132,11 @@ class Fields(IngressCase):
             seen = self.inside(self.visit(box, headers={name: value}))
             self.assertNotIn(name.lower(), seen)
             self.assertNotIn(value.split()[-1], json.dumps(seen))
-        seen = self.inside(self.visit(box, f"/?a=1&atoll-preview-token={token}"))
-        self.assertNotIn(token, json.dumps(seen))
+        pair = base64.b64encode(f"user:{stranger}".encode()).decode()
+        self.assertNotIn(pair, json.dumps(self.inside(self.visit(box, headers={"Authorization": f"Basic {pair}"}))))
+        for secret in (token, scoped, stranger, quote(self.key).replace("sk-", "%73k-")):
+            reply = self.visit(box, f"/?a=1&token={secret}&atoll-preview-token={token}&b=2")
+            self.assertEqual(reply.json["path"], "/?a=1&b=2")
         # What is the sandbox's own business passes.
         for name, value in (("Authorization", "Bearer theirs"), ("Authorization", "Basic dTpw"), ("X-Api-Key", "theirs"), ("Cookie", "a=1; b=2"),
                             ("Authorization", "Bearer eyJhbGciOiJub25lIn0.e30.x")):  # fmt: skip
@@ -145,8 +150,8 @@ class Fields(IngressCase):
         self.assertEqual(back.get_all("Set-Cookie"), ["plain=1; Path=/", "wide=1; Path=/"])
         self.assertEqual(back.get_all("Content-Security-Policy"), ["default-src 'self'"])
         self.assertEqual((back["Service-Worker-Allowed"], back["Access-Control-Allow-Origin"]), ("/", "*"))
-        self.assertIsNone(back["Clear-Site-Data"])
-        self.assertIsNone(back["Alt-Svc"])
+        for name in ("Clear-Site-Data", "Alt-Svc", "X-Accel-Redirect", "X-Sendfile"):
+            self.assertIsNone(back[name], name)
 
     def test_a_page_on_the_apis_origin_is_of_no_origin(self):
         """I11 and I13: of the form that shares the API's."""
@@ -164,7 +169,9 @@ class Fields(IngressCase):
         self.assertNotIn("cookie", self.inside(self.by_path(box, headers={"Cookie": "a=1"})))
         own, prefix = f"127.0.0.1:{self.tcp}", f"/preview/{box.id}/3000"
         for location, expected in (("/v1/sandboxes", prefix + "/v1/sandboxes"), (f"http://{own}/v1/x", prefix + "/v1/x"), (f"//{own}/v1/x", prefix + "/v1/x"),
-                                   ("\\v1", prefix + "/v1"), ("relative", "relative"), ("https://example.org/", "https://example.org/")):  # fmt: skip
+                                   ("\\v1", prefix + "/v1"), ("relative", prefix + "/relative"), ("/../../../v1/x", prefix + "/v1/x"),
+                                   ("../../../v1/x", prefix + "/v1/x"), ("/a/%2e%2E/%2e./v1", prefix + "/v1"), (f"http://x@{own}/v1/x", prefix + "/v1/x"),
+                                   (f"HTTP://{own.replace(':', ':0')}/v1/x", prefix + "/v1/x"), ("http:/v1/x", prefix + "/v1/x"), ("?q=/..", "?q=/.."), ("https://example.org/", "https://example.org/")):  # fmt: skip
             reply = self.by_path(box, f"/redirect?{location}")
             self.assertEqual((reply.status, reply.headers["Location"]), (302, expected))
 

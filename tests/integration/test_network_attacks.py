@@ -2,7 +2,7 @@
 
 import json
 
-from fixture import http, main
+from fixture import cli, http, main
 from internet import EVIL, HOSTS, METADATA, OTHER, PRIVATE, WEB
 from net_case import NetCase
 
@@ -146,6 +146,51 @@ class Names(NetCase):
         )
         box.spawn("python3", "-c", relay)
         self.assert_refused(box, "--retry", "3", "--retry-connrefused", "-x", "http://127.0.0.1:3128", "https://evil.test/")
+
+    def test_a_body_that_nobody_read_is_no_request(self):
+        """The server answers at once and hangs up: what it did not take must not be read as requests."""
+        box = self.box({"allow": ["allowed.test"]})
+        inner = "GET /smuggled HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n"
+        send = (
+            "import socket,sys\ninner=sys.argv[2].encode().decode('unicode_escape').encode()\n"
+            "body=inner*(8000000//len(inner))\ns=socket.create_connection((sys.argv[1],80),8)\n"
+            "s.sendall(b'POST /rejects HTTP/1.1\\r\\nHost: allowed.test\\r\\nContent-Length: %d\\r\\n\\r\\n' % len(body))\n"
+            "try:\n s.sendall(body)\n s.shutdown(1)\nexcept OSError: pass\n"
+            "try:\n while s.recv(65536): pass\nexcept OSError: pass\n"
+        )
+        self.assertEqual(self.python(box, send, WEB, inner)["exitCode"], 0)
+        self.assertEqual(len(self.internet.seen("/rejects")), 1)
+        self.assertEqual(self.internet.seen("/smuggled"), [])
+        self.assert_reaches(box, "http://allowed.test/smuggled")
+        self.assertEqual(len(self.internet.seen("/smuggled")), 1)
+
+    def test_what_may_not_be_repeated_is_sent_once(self):
+        box = self.box({"allow": ["allowed.test"]})
+        self.assert_reaches(box, "http://allowed.test/")  # leaves a connection that is used again
+        _, _, status = self.curl(box, "-X", "POST", "http://allowed.test/hangs-up")
+        self.assertEqual(status, "502")
+        self.assertEqual(len(self.internet.seen("/hangs-up")), 1)
+
+    def test_paths_that_can_be_read_in_two_ways(self):
+        rules = [{"match": {"path": {"startsWith": "/admin"}}, "response": {"statusCode": 403, "body": "no"}}]
+        box = self.box({"allow": {"allowed.test": rules, "other.test": []}})
+        for path in ("/x/../admin", "//admin", "/./admin", "/%2e/admin", "/%2e%2e/admin", "/..;a/admin", "/x\\..\\admin"):
+            _, body, status = self.curl(box, "--path-as-is", "http://allowed.test" + path)
+            self.assertEqual(status, "400", path)
+            self.assertIn("dot segments", body)
+        self.assert_reaches(box, "http://allowed.test/a.b/..c/.d/")
+        self.assert_reaches(box, "--path-as-is", "http://other.test/x/../y")  # no rule looks at its paths
+
+    def test_denials_do_not_fill_the_events(self):
+        box = self.box({"allow": ["allowed.test"]})
+        ask = (
+            "import socket\nfor i in range(300):\n try: socket.getaddrinfo('n%d.evil.test' % i, 80)\n except OSError: pass\n"
+        )
+        self.python(box, ask)
+        self.denial(box, host="n299.evil.test")
+        events = cli("events", box.id).stdout
+        self.assertIn("network.denied", events)
+        self.assertLess(events.count("network.denied"), 200)
 
     def test_tls_without_a_name_and_trace(self):
         box = self.box({"allow": ["allowed.test"]})

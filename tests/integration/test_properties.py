@@ -9,7 +9,7 @@ import re
 import subprocess
 
 import fixture
-from fixture import TIME_FACTOR, AtollCase
+from fixture import TIME_FACTOR, AtollCase, http
 
 PROGRAM = pathlib.Path(os.environ.get("ATOLL_SCHEMATHESIS", "schemathesis"))
 CHECKS = (
@@ -28,7 +28,12 @@ FEWEST_OPERATIONS = 40
 class Properties(AtollCase):
     server_options = {"listen": "127.0.0.1:0"}
 
+    def remove_templates(self):
+        for name in {one["name"] for one in http("GET", "/v1/templates?all=true").json["templates"]} - {"base"}:
+            self.assertEqual(http("DELETE", f"/v1/templates/{name}").status, 200)
+
     def test_control_routes(self):
+        self.addCleanup(self.remove_templates)
         lines = [json.loads(line) for line in fixture.read_text(self.server.log).splitlines() if '"url"' in line]
         key = (self.server.data / "api-key").read_text().strip()
         self.create(name="known")

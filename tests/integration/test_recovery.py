@@ -458,6 +458,22 @@ class OnExit(unittest.TestCase):
             with pool_of(server) as pool:
                 self.assertEqual(os.listdir(pool / "trash"), [], "a clean end leaves files in the trash")
 
+    def test_more_files_of_sandboxes_than_one_message_holds(self):
+        server = AtollServer()
+        self.addCleanup(server.close)
+        server.start()
+        kept = request("POST", "/v1/sandboxes", {}).json["id"]
+        server.stop()
+        unknown = {f"sandbox-{number:012x}" for number in range(2500)}
+        with pool_of(server) as pool:
+            for name in unknown:
+                (pool / "sandboxes" / name).mkdir()
+        server.start()
+        with pool_of(server) as pool:
+            wait_until(lambda: not unknown & set(os.listdir(pool / "sandboxes")), 30, "only what is known is left")
+            self.assertIn(kept, os.listdir(pool / "sandboxes"))
+        self.assertEqual(request("GET", f"/v1/sandboxes/{kept}").json["status"], "stopped")
+
     def test_start_goes_on_with_the_trash(self):
         server = AtollServer()
         self.addCleanup(server.close)

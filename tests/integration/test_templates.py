@@ -319,7 +319,7 @@ class Builds(Imports):
         self.assertEqual(first.stdout, f"{name}@1\n")
         self.assertIn("building\nroot\n", first.stderr)
         again = fixture.cli(*command)
-        self.assertEqual(again.stdout, f"{name}@1: reused\n")
+        self.assertEqual(again.stdout, f"{name}@1\n")
         self.assertIn("reused: ", again.stderr)
         box = self.create(templateId=name)
         self.assertEqual(self.sh(box, "cat /etc/made; echo $MODE"), "seededx\n")

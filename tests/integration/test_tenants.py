@@ -12,7 +12,7 @@ import termios
 
 import fixture
 import product
-from fixture import AtollCase, cli, http, raw_cli, start_cli, wait_until
+from fixture import AtollCase, cli, http, in_parallel, raw_cli, start_cli, wait_until
 from tls_proxy import TlsProxy, make_certificate
 
 SECRET = "s3cret-value-0123456789"
@@ -141,6 +141,13 @@ class Tenants(AtollCase):
         self.assert_fails(tenant.cli("create", "--memory", "64m", "--cpu", "0.1", check=False))
         tenant.cli("rm", "first")
         tenant.cli("create", "--memory", "64m", "--cpu", "0.1")
+
+    def test_a_quota_counts_what_is_under_way(self):
+        tenant = self.tenant("eager", "--max-sandboxes", "1")
+        headers = {"Authorization": f"Bearer {tenant.key}"}
+        replies = in_parallel([lambda: http("POST", "/v1/sandboxes", {"pool": False}, headers).status] * 8)
+        self.assertEqual(sorted(replies), [201] + [429] * 7)
+        self.assertRegex(cli("key", "ls", "--tenant", "eager").stdout, r"1 / 1 ")
 
     def test_rate(self):
         tenant = self.tenant("eager", "--rate", "1")

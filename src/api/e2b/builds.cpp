@@ -14,6 +14,8 @@ namespace asio = boost::asio;
 
 constexpr size_t kMaxLines = 20'000;
 constexpr size_t kMaxLineBytes = 4096;
+constexpr size_t kMaxTextBytes = 4u << 20;  // of all lines
+constexpr size_t kMaxRemembered = 64;       // of a tenant's builds that are over
 constexpr int64_t kRememberMs = 3'600'000;
 constexpr uint32_t kStoreSeconds = 3600;
 
@@ -24,8 +26,11 @@ bool is_over(const Build& build) {
 }  // namespace
 
 void Build::say(std::string level, std::string text, std::string step) {
-  if (lines.size() >= kMaxLines) return;
   if (text.size() > kMaxLineBytes) text.resize(kMaxLineBytes);
+  // Why it failed is said last, and must not be what is left out.
+  bool full = lines.size() >= kMaxLines || text_bytes + text.size() > kMaxTextBytes;
+  if (full && level != "error") return;
+  text_bytes += text.size();
   lines.push_back({sandbox::wall_clock_ms(), std::move(level), std::move(text), std::move(step)});
 }
 
@@ -35,11 +40,20 @@ Result<std::shared_ptr<Build>> Builds::add(const sandbox::Caller& caller, BuildO
     return now - entry.second->begun_at_ms > kRememberMs &&
            entry.second->status != Build::Status::Building;
   });
-  size_t under_way = 0;
-  for (const auto& [id, build] : builds_) {
-    bool own = build->caller.owner.tenant == caller.owner.tenant;
-    under_way += own && !is_over(*build) ? 1 : 0;
+  size_t under_way = 0, over = 0;
+  auto oldest = builds_.end();
+  for (auto at = builds_.begin(); at != builds_.end(); ++at) {
+    const Build& build = *at->second;
+    if (build.caller.owner.tenant != caller.owner.tenant) continue;
+    if (!is_over(build)) {
+      under_way++;
+      continue;
+    }
+    over++;
+    bool older = oldest == builds_.end() || build.begun_at_ms < oldest->second->begun_at_ms;
+    if (older) oldest = at;
   }
+  if (over >= kMaxRemembered) builds_.erase(oldest);
   if (under_way >= kMost) {
     return fail(ErrorCode::ResourceExhausted, "at most 16 builds at a time; wait for one to end");
   }

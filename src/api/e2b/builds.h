@@ -28,6 +28,7 @@ struct Build {
   sandbox::Caller caller;
   Status status = Status::Waiting;
   std::vector<BuildLine> lines;
+  size_t text_bytes = 0;  // of the lines
   std::string reason;
   std::string failed_step;
   int64_t begun_at_ms = 0;

@@ -62,6 +62,10 @@ Task<Result<bool>> EnvelopeReader::fill(size_t size) {
     ATOLL_CO_ASSIGN(size_t got, co_await body_.read(part));
     if (got == 0 && buffer_.empty()) co_return false;
     if (got == 0) co_return fail(ErrorCode::InvalidArgument, "the stream ends within a message");
+    if (size_t now = buffer_.size() + got; now > counted_) {
+      ATOLL_CO_TRY(memory_.take(2 * (now - counted_)));  // the message is cut out of it
+      counted_ = now;
+    }
     buffer_.append(part, got);
   }
   co_return true;
@@ -85,7 +89,7 @@ Task<Result<std::optional<std::string>>> EnvelopeReader::next() {
 Task<Result<http::JsonDocument>> read_message(http::Request& request) {
   std::string text;
   if (is_stream(request)) {
-    EnvelopeReader reader(*request.body);
+    EnvelopeReader reader(request);
     ATOLL_CO_ASSIGN(auto message, co_await reader.next());
     if (!message) co_return fail(ErrorCode::InvalidArgument, "the request has no message");
     text = std::move(*message);

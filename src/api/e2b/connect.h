@@ -27,7 +27,7 @@ http::Response stream_refusal(const Error& error);
 // The messages of a request that is a stream.
 class EnvelopeReader {
  public:
-  explicit EnvelopeReader(http::BodyReader& body) : body_(body) {}
+  explicit EnvelopeReader(http::Request& request) : body_(*request.body), memory_(request.memory) {}
   // None at the end.
   Task<Result<std::optional<std::string>>> next();
 
@@ -35,6 +35,8 @@ class EnvelopeReader {
   Task<Result<bool>> fill(size_t size);
 
   http::BodyReader& body_;
+  http::MemoryShare& memory_;
+  size_t counted_ = 0;  // of the memory: the most that was here at a time
   std::string buffer_;
 };
 

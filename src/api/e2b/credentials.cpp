@@ -33,8 +33,12 @@ std::optional<SandboxHost> parse_host(std::string_view host) {
   return parsed;
 }
 
+// Longer ones name no file, and each may be hashed for many sandboxes.
+constexpr size_t kMaxPath = 4096;
+
 bool is_signed(const http::Request& request) {
-  return request.path == "/files" && request.query.get("signature").has_value();
+  return request.path == "/files" && request.query.get("signature").has_value() &&
+         request.query.get("path").value_or("").size() <= kMaxPath;
 }
 
 std::string_view query_text(const http::Request& request, std::string_view name) {

@@ -141,7 +141,7 @@ Task<Result<void>> tell(Inputs& inputs, Context& context, http::Request& request
 Task<Result<void>> stream_input(Inputs& inputs, Context& context, http::Request& request,
                                 http::ResponseWriter& writer) {
   ATOLL_CO_ASSIGN(Call call, co_await open_call(context, request));
-  EnvelopeReader messages(*request.body);
+  EnvelopeReader messages(request);
   std::optional<ProcessInfo> info;
   for (;;) {
     ATOLL_CO_ASSIGN(auto message, co_await messages.next());

@@ -15,6 +15,7 @@ namespace asio = boost::asio;
 
 // Somebody who never fetches loses the oldest rather than the server its memory.
 constexpr size_t kMaxEvents = 10'000;
+constexpr size_t kMaxEventBytes = 1u << 20;
 
 std::string_view type_of(FileChange change) {
   switch (change) {
@@ -98,7 +99,7 @@ Task<void> Watches::gather(std::string id, std::shared_ptr<Watch> watch) {
     auto event = co_await watch->watcher->next();
     if (!event) break;
     for (const std::string& text : co_await watch->translator.translate(std::move(*event))) {
-      if (watch->count++ == kMaxEvents) {
+      if (watch->count++ == kMaxEvents || watch->events.size() > kMaxEventBytes) {
         watch->events.clear();
         watch->count = 1;
       }

@@ -110,7 +110,7 @@ std::optional<Address> address_by_path(const http::Request& request) {
       .form = Form::Path, .sandbox = std::move(sandbox), .port = *port, .target = target};
 }
 
-std::string without_parameter(std::string_view target, std::string_view name) {
+std::string without_parameters(std::string_view target, const IsDropped& is_dropped) {
   size_t mark = target.find('?');
   if (mark == target.npos) return std::string(target);
   std::string kept;
@@ -120,8 +120,10 @@ std::string without_parameter(std::string_view target, std::string_view name) {
     size_t end = std::min(query.find('&'), query.size());
     std::string_view one = query.substr(0, end);
     query.remove_prefix(std::min(end + 1, query.size()));
-    auto key = http::percent_decode(one.substr(0, one.find('=')));
-    if (key && *key == name) {
+    size_t equals = std::min(one.find('='), one.size());
+    auto name = http::percent_decode(one.substr(0, equals));
+    auto value = http::percent_decode(one.substr(std::min(equals + 1, one.size())));
+    if (name && value && is_dropped(*name, *value)) {
       found = true;
       continue;
     }

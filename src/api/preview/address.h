@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,7 +37,9 @@ std::optional<Address> address_by_path(const http::Request& request);
 // "host" of "host:port", in lower case and without a dot at its end.
 std::string bare_host(std::string_view authority);
 
-// The target without that parameter of its query; the rest stays as it was sent.
-std::string without_parameter(std::string_view target, std::string_view name);
+// The target without those parameters of its query, told by name and value; the rest stays as it
+// was sent.
+using IsDropped = std::function<bool(std::string_view name, std::string_view value)>;
+std::string without_parameters(std::string_view target, const IsDropped& is_dropped);
 
 }  // namespace atl::api::preview

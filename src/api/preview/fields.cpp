@@ -1,10 +1,14 @@
 #include "api/preview/fields.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "api/preview/visitor.h"
+#include "api/preview_url.h"
 #include "base/base64url.h"
+#include "http/base64.h"
 #include "http/forwarding.h"
+#include "http/target.h"
 
 namespace atl::api::preview {
 namespace {
@@ -12,6 +16,7 @@ namespace {
 using http::equals_ignoring_case;
 
 constexpr std::string_view kBearer = "Bearer ";
+constexpr std::string_view kBasic = "Basic ";
 constexpr std::string_view kSubprotocol = "bearer.";
 constexpr std::string_view kSandboxed =
     "sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads";
@@ -32,10 +37,21 @@ bool is_replaced(std::string_view name) {
                           "e2b-sandbox-id", "e2b-sandbox-port"});
 }
 
+bool is_own(const Service& service, std::string_view text) {
+  return service.tokens.is_own_credential(text, sandbox::wall_clock_ms());
+}
+
+// "user:password" in base64, either of which may be one.
+bool is_own_basic(const Service& service, std::string_view encoded) {
+  std::string pair = http::base64_decode(http::trim(encoded)).value_or("");
+  size_t colon = std::min(pair.find(':'), pair.size());
+  std::string_view all = pair;
+  return is_own(service, all.substr(0, colon)) ||
+         is_own(service, all.substr(std::min(colon + 1, all.size())));
+}
+
 bool is_credential(const Service& service, const http::Field& field) {
-  auto own = [&](std::string_view text) {
-    return service.tokens.is_own_credential(text, sandbox::wall_clock_ms());
-  };
+  auto own = [&](std::string_view text) { return is_own(service, text); };
   std::string_view value = field.value;
   // As browsers carry one to a WebSocket of the API's (api/principal.cpp).
   if (equals_ignoring_case(field.name, "sec-websocket-protocol")) {
@@ -44,6 +60,9 @@ bool is_credential(const Service& service, const http::Field& field) {
     value.remove_prefix(at + kSubprotocol.size());
     auto token = base64url_decode(value.substr(0, value.find_first_of(", ")));
     return token && own(*token);
+  }
+  if (starts_ignoring_case(value, kBasic)) {
+    return is_own_basic(service, value.substr(kBasic.size()));
   }
   if (starts_ignoring_case(value, kBearer)) value.remove_prefix(kBearer.size());
   return own(http::trim(value));
@@ -91,27 +110,89 @@ std::string for_own_host(std::string_view cookie) {
   return kept;
 }
 
-// On the API's origin a redirect within "/" would lead to the API, with the credentials of whoever
-// follows it.
-std::string below_prefix(const http::Request& request, const Address& address,
-                         std::string_view location) {
-  std::string host(request.headers.get("host").value_or(""));
-  for (std::string_view scheme : {"http:", "https:", ""}) {
-    std::string origin = std::string(scheme) + "//" + host;
-    bool own = !host.empty() && starts_ignoring_case(location, origin) &&
-               (location.size() == origin.size() || location[origin.size()] == '/');
-    if (own) return address.prefix() + std::string(location.substr(origin.size()));
+// Where a path leads, seen from the sandbox's own root: what would climb out of it stays there.
+std::string without_dot_segments(std::string_view path) {
+  std::string kept;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // the slash
+    size_t end = std::min(path.find_first_of("/\\"), path.size());
+    std::string_view one = path.substr(0, end);
+    path.remove_prefix(end);
+    std::string plain = http::percent_decode(one).value_or(std::string(one));
+    bool last = path.empty();
+    if (plain == "..") kept.resize(std::min(kept.find_last_of('/'), kept.size()));
+    if (plain == ".." || plain == ".") {
+      if (last) kept += '/';
+    } else {
+      kept.append("/").append(one);
+    }
   }
-  // Browsers read a backslash as a slash.
+  return kept.empty() ? "/" : kept;
+}
+
+// "HTTP://user@host:port/rest" without what stands before "/rest"; none where it is another host's.
+std::optional<std::string_view> rest_on_host(std::string_view location, std::string_view host) {
+  size_t slashes = location.find_first_of("/\\");
+  bool names_host = slashes != location.npos && slashes + 1 < location.size() &&
+                    (location[slashes + 1] == '/' || location[slashes + 1] == '\\');
+  if (!names_host) return std::nullopt;
+  location.remove_prefix(slashes + 2);
+  size_t end = std::min(location.find_first_of("/\\?#"), location.size());
+  std::string_view authority = location.substr(0, end);
+  if (size_t at = authority.rfind('@'); at != authority.npos) authority.remove_prefix(at + 1);
+  // Ports and trailing dots have many spellings: the name alone decides.
+  if (bare_host(authority) != bare_host(host)) return std::nullopt;
+  return location.substr(end);
+}
+
+// On the API's origin a redirect within "/" would lead to the API, with the credentials of whoever
+// follows it. What stays on this host is therefore resolved here, from the sandbox's own root.
+std::string below_prefix(const http::Request& request, const Address& address,
+                         std::string_view sent) {
+  // Browsers read over tabs, wherever they stand.
+  std::string without_tabs(sent);
+  std::erase(without_tabs, '\t');
+  std::string_view location = without_tabs;
+  std::string_view host = request.headers.get("host").value_or("");
+  size_t mark = std::min(location.find_first_of("/\\?#"), location.size());
+  bool has_scheme = location.substr(0, mark).find(':') != location.npos;
   bool rooted = location.starts_with('/') || location.starts_with('\\');
   bool foreign = location.size() > 1 && rooted && (location[1] == '/' || location[1] == '\\');
-  if (!rooted || foreign) return std::string(location);
-  return address.prefix() + "/" + std::string(location.substr(1));
+  if (has_scheme || foreign) {
+    auto rest = rest_on_host(location, host);
+    // "http:/path" and "http:path" are this host's to browsers.
+    bool vague = !rest && has_scheme && starts_ignoring_case(location, "http") &&
+                 location.find("//") == location.npos;
+    if (vague) rest = location.substr(location.find(':') + 1);
+    if (!rest) return std::string(location);
+    location = *rest;
+    rooted = location.starts_with('/') || location.starts_with('\\');
+    if (!rooted && (has_scheme || foreign)) {
+      return address.prefix() +
+             without_dot_segments("/" +
+                                  std::string(location.substr(0, location.find_first_of("?#")))) +
+             std::string(location.substr(std::min(location.find_first_of("?#"), location.size())));
+    }
+  }
+  if (location.empty() || location[0] == '?' || location[0] == '#') return std::string(location);
+  size_t tail = std::min(location.find_first_of("?#"), location.size());
+  std::string path(location.substr(0, tail));
+  if (!rooted) {
+    std::string_view here = address.target;
+    here = here.substr(0, here.find('?'));
+    path.insert(0, here.substr(0, here.find_last_of('/') + 1));
+  }
+  return address.prefix() + without_dot_segments(path) + std::string(location.substr(tail));
 }
 
 bool is_dropped(std::string_view name, Form form) {
   // They speak for more than one origin, or lead past us. The date is written anew.
   if (is_any_of(name, {"clear-site-data", "alt-svc", "date", "atoll-preview"})) return true;
+  // Orders to a web server in front of this one (nginx, Apache, lighttpd), not to the visitor.
+  if (starts_ignoring_case(name, "x-accel-") ||
+      is_any_of(name, {"x-sendfile", "x-lighttpd-send-file", "x-reproxy-url"})) {
+    return true;
+  }
   if (form == Form::Host) return false;
   return starts_ignoring_case(name, "access-control-") ||
          is_any_of(name, {"set-cookie", "service-worker-allowed", "strict-transport-security",
@@ -119,6 +200,12 @@ bool is_dropped(std::string_view name, Form form) {
 }
 
 }  // namespace
+
+std::string target_inward(const Service& service, std::string_view target) {
+  return without_parameters(target, [&](std::string_view name, std::string_view value) {
+    return name == kPreviewParameter || is_own(service, value);
+  });
+}
 
 http::Headers fields_inward(const Service& service, const http::Request& request,
                             const Address& address, const sandbox::Ingress& ingress) {

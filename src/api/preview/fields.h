@@ -12,6 +12,8 @@ namespace atl::api::preview {
 http::Headers fields_inward(const Service& service, const http::Request& request,
                             const Address& address, const sandbox::Ingress& ingress);
 
+std::string target_inward(const Service& service, std::string_view target);
+
 // Back to the visitor: without what would reach beyond the port's own origin. On the API's origin
 // (Form::Path) a page is confined to none at all, and cookies do not pass.
 void clean_outward(const Service& service, const http::Request& request, const Address& address,

@@ -1,14 +1,11 @@
 #include "api/preview/protocol.h"
 
-#include <map>
-
 #include "api/preview/address.h"
 #include "api/preview/fields.h"
 #include "api/preview/page.h"
 #include "api/preview/visitor.h"
 #include "api/preview_url.h"
 #include "api/traffic.h"
-#include "base/scope_exit.h"
 #include "http/forwarding.h"
 #include "http/relay.h"
 
@@ -16,7 +13,22 @@ namespace atl::api::preview {
 namespace {
 
 constexpr int64_t kCookieSeconds = 12 * 3600;
-constexpr int kMostOfSandbox = 512;  // requests at a time
+
+// Ends what goes on after its link was removed.
+class Visit : public http::TunnelMeter {
+ public:
+  Visit(Traffic& traffic, http::Socket& upstream, std::function<bool()> holds)
+      : traffic_(traffic), upstream_(upstream), holds_(std::move(holds)) {}
+  void moved(Way way, size_t bytes) override {
+    traffic_.moved(way, bytes);
+    if (!holds_()) upstream_.abort();
+  }
+
+ private:
+  Traffic& traffic_;
+  http::Socket& upstream_;
+  std::function<bool()> holds_;
+};
 
 class Ports {
  public:
@@ -40,21 +52,12 @@ class Ports {
     if (request.method == "CONNECT" || request.method == "TRACE") {
       co_return fail(ErrorCode::NotSupported, request.method + " is not passed on");
     }
-    address.target = without_parameter(address.target, kPreviewParameter);
+    address.target = target_inward(service_, address.target);
     bool opens =
         admitted.by == Admitted::By::Url && address.form == Form::Host && is_navigation(request);
     if (opens) co_return co_await give_cookie(admitted, address, writer);
-    int& busy = busy_[address.sandbox];
-    if (busy >= kMostOfSandbox) {
-      co_return fail(
-          Error(ErrorCode::ResourceExhausted, "the sandbox has too many requests at once")
-              .with_retry_after(1000));
-    }
-    busy++;
-    ScopeExit leave([this, id = address.sandbox] {
-      if (--busy_[id] == 0) busy_.erase(id);
-    });
-    co_return co_await pass(admitted.sandbox, address, request, writer);
+    ATOLL_CO_TRY(Traffic::check_room(*admitted.sandbox));
+    co_return co_await pass(admitted, address, request, writer);
   }
 
   // The address bar, the history and the pages that are linked from there need not know the token.
@@ -81,8 +84,9 @@ class Ports {
     co_return co_await writer.send(std::move(response));
   }
 
-  Task<Result<void>> pass(sandbox::SandboxPtr sandbox, const Address& address,
-                          http::Request& request, http::ResponseWriter& writer) {
+  Task<Result<void>> pass(const Admitted& admitted, const Address& address, http::Request& request,
+                          http::ResponseWriter& writer) {
+    sandbox::SandboxPtr sandbox = admitted.sandbox;
     auto traffic = std::make_shared<Traffic>(service_.manager, sandbox);
     ATOLL_CO_ASSIGN(UniqueFd fd, co_await service_.manager.dial(sandbox, address.port));
     http::Socket upstream(executor_, std::move(fd), deadlines_);
@@ -94,14 +98,14 @@ class Ports {
       traffic->answered();
       clean_outward(service_, request, address, head);
     };
-    http::RelayEnds ends{request, writer, upstream, *traffic};
+    Visit visit(*traffic, upstream, [&] { return holds(service_, admitted, address); });
+    http::RelayEnds ends{request, writer, upstream, visit};
     co_return co_await http::relay(ends, std::move(plan));
   }
 
   Service& service_;
   boost::asio::any_io_executor executor_;
   http::DeadlineQueue deadlines_;
-  std::map<std::string, int> busy_;  // requests under way, by sandbox
 };
 
 }  // namespace

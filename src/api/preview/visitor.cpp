@@ -152,6 +152,11 @@ std::string cookie_of(const http::Headers& headers, std::string_view name) {
   return {};
 }
 
+bool holds(Service& service, const Admitted& admitted, const Address& address) {
+  if (admitted.by == By::Public) return is_public(service, *admitted.sandbox, address.port);
+  return admitted.link.empty() || service.manager.previews().find(admitted.link) != nullptr;
+}
+
 Result<Admitted> admit(Service& service, const http::Request& request, const Address& address) {
   auto sandbox = service.manager.index().find(address.sandbox);
   if (sandbox != nullptr && is_public(service, *sandbox, address.port)) {

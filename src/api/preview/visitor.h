@@ -22,12 +22,15 @@ struct Admitted {
   enum class By : uint8_t { Public, Credential, Url, Cookie };
   By by = By::Public;
   sandbox::SandboxPtr sandbox;
-  std::string link;  // of a token in the URL
+  std::string link;  // of the token
 };
 
 // Unauthenticated where something more must be shown, whether or not there is such a sandbox;
 // NotFound for a credential of this server's that is not for it; PermissionDenied for one that may
 // do less, and for a page of another origin.
 Result<Admitted> admit(Service& service, const http::Request& request, const Address& address);
+
+// Whether what they were admitted by still stands.
+bool holds(Service& service, const Admitted& admitted, const Address& address);
 
 }  // namespace atl::api::preview

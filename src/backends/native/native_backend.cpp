@@ -48,13 +48,21 @@ NativeBackend::NativeBackend(boost::asio::any_io_executor executor,
 }
 
 Task<Result<void>> NativeBackend::start() {
-  auto status = co_await launcher_->call<wire::Status>(wire::StatusRequest{});
-  if (!status) co_return fail(std::move(status).error().context("asking the launcher"));
-  for (const wire::LiveSlot& slot : status->slots) found_slots_.insert(slot.slot);
-  found_sandboxes_ = std::move(status->sandboxes);
-  found_states_ = std::move(status->states);
-  found_images_ = std::move(status->images);
-  degraded_ = std::move(status->degraded);
+  wire::StatusRequest request;
+  for (bool more = true; more;) {
+    auto status = co_await launcher_->call<wire::Status>(request);
+    if (!status) co_return fail(std::move(status).error().context("asking the launcher"));
+    for (const wire::LiveSlot& slot : status->slots) found_slots_.insert(slot.slot);
+    auto take = [&request](std::vector<std::string>& from, std::vector<std::string>& into) {
+      request.from += static_cast<uint32_t>(from.size());
+      into.insert(into.end(), from.begin(), from.end());
+    };
+    take(status->sandboxes, found_sandboxes_);
+    take(status->states, found_states_);
+    take(status->images, found_images_);
+    degraded_ = std::move(status->degraded);
+    more = status->more;
+  }
   co_return Result<void>();
 }
 
