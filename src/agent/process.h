@@ -69,11 +69,6 @@ class Process {
 
   void observe(ProcessObserver* observer) { observers_.push_back(observer); }
   void forget(ProcessObserver* observer);
-  // True once it has ended and nothing more of its output can come.
-  bool finished() const {
-    return !info.running && !stdout_pipe.is_open() && !stderr_pipe.is_open();
-  }
-
   void output_arrived();
   void update_flow();
   void take_input(const ProcessObserver* owner);

@@ -94,12 +94,6 @@ Result<AuditLink> read_link(std::string_view line) {
 
 }  // namespace
 
-std::string_view audit_outcome(const Error& error) {
-  bool denied =
-      error.code() == ErrorCode::Unauthenticated || error.code() == ErrorCode::PermissionDenied;
-  return denied ? "denied" : to_string(error.code());
-}
-
 std::string to_string(const AuditHead& head) { return fmt::format("{}:{}", head.seq, head.hash); }
 
 Result<AuditHead> parse_audit_head(std::string_view text) {

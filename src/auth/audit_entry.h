@@ -16,13 +16,10 @@ struct AuditEntry {
   std::string tenant;
   std::string action;   // "sandbox.create"
   std::string target;   // what it was done to
-  std::string outcome;  // "ok" or audit_outcome()
+  std::string outcome;  // "accepted", "denied: ...", "failed: ...", "created: ..."
   std::string detail = {};
   std::string peer = {};  // where it came from
 };
-
-// "denied" where the caller was refused, else the code's name: "not_found".
-std::string_view audit_outcome(const Error& error);
 
 // A place in the chain. Whoever notes the last one down can tell later that nothing before it was
 // changed and that the end was not cut off.

@@ -149,12 +149,6 @@ TEST(AuditEntry, OnlyEntriesOfOurShapeParse) {
   }
 }
 
-TEST(AuditEntry, OutcomesTellRefusalsFromFailures) {
-  EXPECT_EQ(audit_outcome(Error(ErrorCode::Unauthenticated, "")), "denied");
-  EXPECT_EQ(audit_outcome(Error(ErrorCode::PermissionDenied, "")), "denied");
-  EXPECT_EQ(audit_outcome(Error(ErrorCode::NoSpace, "")), "no_space");
-}
-
 TEST(AuditHead, ReadsBack) {
   AuditHead head{17, sha256_hex("x")};
   EXPECT_EQ(*parse_audit_head(to_string(head)), head);

@@ -39,12 +39,6 @@ Task<Result<size_t>> StringBody::read(std::span<char> into) {
   co_return count;
 }
 
-std::string StringBody::take_buffered() {
-  std::string rest = data_.substr(position_);
-  position_ = data_.size();
-  return rest;
-}
-
 Task<Result<void>> StringBody::wait_readable() { co_return Result<void>(); }
 
 }  // namespace atl::http

@@ -26,11 +26,7 @@ class BodyReader {
   // memory budget, and fails with ResourceExhausted where that is spent.
   Task<Result<std::string>> read_all(size_t limit);
 
-  // For splicing out of ResponseWriter::native_handle(), where remaining() is known: first take
-  // what was read ahead, then move bytes, and report them with mark_consumed().
   virtual std::optional<uint64_t> remaining() const = 0;
-  virtual std::string take_buffered() = 0;
-  virtual void mark_consumed(uint64_t bytes) = 0;
   virtual Task<Result<void>> wait_readable() = 0;
 
  protected:
@@ -45,8 +41,6 @@ class StringBody final : public BodyReader {
   Task<Result<size_t>> read(std::span<char> into) override;
   std::optional<uint64_t> content_length() const override { return data_.size(); }
   std::optional<uint64_t> remaining() const override { return data_.size() - position_; }
-  std::string take_buffered() override;
-  void mark_consumed(uint64_t bytes) override { position_ += bytes; }
   Task<Result<void>> wait_readable() override;
 
  private:

@@ -149,15 +149,6 @@ Task<Result<void>> ConnectionWriter::finish() {
   co_return Result<void>();
 }
 
-Task<Result<void>> ConnectionWriter::wait_writable() {
-  return context_.socket.wait_writable(context_.options.write_timeout);
-}
-
-void ConnectionWriter::mark_written(uint64_t bytes) {
-  length_left_ -= std::min(bytes, length_left_);
-  body_bytes_ += bytes;
-}
-
 void ConnectionWriter::release_input() {
   // A body that is read beside the answer is read into it.
   if (context_.body.complete()) context_.input.release_if_empty();

@@ -39,12 +39,6 @@ class ConnectionWriter final : public ResponseWriter {
   void on_closed(std::function<void()> callback) override;
   bool peer_closed() const override { return watch_ && watch_->gone(); }
 
-  int native_handle() const override {
-    return context_.socket.encrypted() ? -1 : context_.socket.native_handle();
-  }
-  Task<Result<void>> wait_writable() override;
-  void mark_written(uint64_t bytes) override;
-
   Task<Result<std::shared_ptr<WebSocket>>> upgrade_websocket(WebSocketOptions options) override;
   Task<Result<SwitchedConnection>> switch_protocols(Headers headers) override;
 

@@ -94,22 +94,6 @@ Task<Result<void>> RequestBody::continue_if_expected() {
   co_return co_await socket_.write(parts, timeout_);
 }
 
-std::string RequestBody::take_buffered() {
-  if (framing_.chunked) return {};
-  size_t count = static_cast<size_t>(std::min<uint64_t>(left_, input_.size()));
-  std::string bytes(input_.view().substr(0, count));
-  input_.consume(count);
-  left_ -= count;
-  note_progress();
-  return bytes;
-}
-
-void RequestBody::mark_consumed(uint64_t bytes) {
-  left_ -= std::min(bytes, left_);
-  pace_.received(bytes);
-  note_progress();
-}
-
 Task<Result<void>> RequestBody::wait_readable() {
   if (owes_continue_) ATOLL_CO_TRY(co_await continue_if_expected());
   auto begun = Socket::Clock::now();

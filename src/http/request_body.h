@@ -23,8 +23,6 @@ class RequestBody final : public BodyReader {
   Task<Result<size_t>> read(std::span<char> into) override;
   std::optional<uint64_t> content_length() const override { return framing_.length; }
   std::optional<uint64_t> remaining() const override;
-  std::string take_buffered() override;
-  void mark_consumed(uint64_t bytes) override;
   Task<Result<void>> wait_readable() override;
 
   bool complete() const;

@@ -57,12 +57,6 @@ class ResponseWriter {
   virtual void on_closed(std::function<void()> callback) = 0;
   virtual bool peer_closed() const = 0;
 
-  // For splicing: after start() with a length, move bytes to the socket (never blocking it) and
-  // report them with mark_written(). -1 where the connection is encrypted: use write().
-  virtual int native_handle() const = 0;
-  virtual Task<Result<void>> wait_writable() = 0;
-  virtual void mark_written(uint64_t bytes) = 0;
-
   // Completes the handshake, or answers 400 or 426 and fails.
   virtual Task<Result<std::shared_ptr<WebSocket>>> upgrade_websocket(WebSocketOptions options) = 0;
   // Answers 101 with these fields, which name the protocol; the bytes are the handler's then. The

@@ -123,30 +123,5 @@ TEST(Streaming, SmallChunksArriveWhole) {
   EXPECT_EQ(server.client().request("GET", "/small")->body, expected);
 }
 
-TEST(Streaming, BufferedBytesComeFirstWhenTheSocketIsReadDirectly) {
-  TestServer server([](Router& router) {
-    router.add("PUT", "/raw", [](Request& request, ResponseWriter& writer) -> Task<void> {
-      std::string all = request.body->take_buffered();
-      while (*request.body->remaining() > 0) {
-        char block[4];
-        ssize_t got =
-            ::recv(writer.native_handle(), block,
-                   std::min<uint64_t>(sizeof(block), *request.body->remaining()), MSG_DONTWAIT);
-        if (got < 0 && !co_await request.body->wait_readable()) co_return;
-        if (got <= 0) continue;
-        request.body->mark_consumed(static_cast<uint64_t>(got));
-        all.append(block, static_cast<size_t>(got));
-      }
-      co_await writer.send(Response::text(all));
-    });
-  });
-  auto raw = server.connect();
-  raw.send("PUT /raw HTTP/1.1\r\nHost: h\r\nContent-Length: 12\r\n\r\nhello ");
-  server.run([] {});
-  raw.send("again!PUT /raw HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nend");
-  EXPECT_TRUE(raw.read_until("hello again!").ends_with("\r\n\r\nhello again!"));
-  EXPECT_TRUE(raw.read_until("\r\n\r\nend").ends_with("\r\n\r\nend"));
-}
-
 }  // namespace
 }  // namespace atl::http

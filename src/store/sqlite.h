@@ -42,7 +42,6 @@ class Database {
   Result<Statement> prepare(std::string_view sql);
   Result<void> execute(const std::string& sql);
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
-  int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
 
  private:
   friend class Copy;

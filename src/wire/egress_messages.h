@@ -55,12 +55,11 @@ struct TrafficEntry {
   std::string rule;
   std::string reason;   // of a refusal, or of an end that was not orderly
   std::string request;  // "GET /path", without the query
-  uint16_t status = 0;  // of the answer
   uint64_t sent = 0;
   uint64_t received = 0;
   uint32_t duration_ms = 0;
   void visit(auto& v) {
-    v(at_ms, allowed, protocol, name, address, port, rule, reason, request, status, sent, received,
+    v(at_ms, allowed, protocol, name, address, port, rule, reason, request, sent, received,
       duration_ms);
   }
 };
