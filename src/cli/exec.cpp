@@ -57,6 +57,24 @@ int run_exec(const Globals& globals, const std::string& sandbox, const ExecOptio
   return end->exit_code;
 }
 
+// What it printed and how it ended, in one object at its end.
+int run_for_json(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
+  auto client = make_client(globals);
+  if (!client) return report(client.error(), globals.url);
+  auto done = client->exec(sandbox, to_request(options));
+  if (!done) return report_start(done.error(), options.command[0], client->url());
+  print_json(JsonObject()
+                 .number("exitCode", done->exit_code)
+                 .text("stdout", done->stdout_data)
+                 .text("stderr", done->stderr_data)
+                 .number("stdoutLost", static_cast<int64_t>(done->stdout_lost))
+                 .number("stderrLost", static_cast<int64_t>(done->stderr_lost))
+                 .flag("timedOut", done->timed_out)
+                 .number("durationMicroseconds", done->duration.count())
+                 .take());
+  return done->exit_code;
+}
+
 // Leaves the command running and prints its id, for 'atoll ps', 'logs' and 'kill'.
 int run_detached(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
   auto client = make_client(globals);
@@ -143,8 +161,15 @@ Command exec_command() {
       return report_usage("no command to run (write it after '--': atoll exec " + state->sandbox +
                           " -- ls)");
     }
-    if (!state->detach) return run_exec(globals, state->sandbox, state->options);
-    if (state->options.interactive || state->options.terminal) {
+    if (!state->detach && !globals.json) {
+      return run_exec(globals, state->sandbox, state->options);
+    }
+    bool typed = state->options.interactive || state->options.terminal;
+    if (!state->detach) {
+      if (typed) return report_usage("--json prints at the end what was printed (drop -i and -t)");
+      return run_for_json(globals, state->sandbox, state->options);
+    }
+    if (typed) {
       return report_usage(
           "nobody is there to type for a command that is left running (drop -d, or -i and -t)");
     }

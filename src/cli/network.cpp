@@ -46,11 +46,12 @@ Command set_command() {
   command.examples = {"atoll net set web policy.json", "atoll net set web --net deny-all",
                       "atoll net set web --allow api.github.com --allow '*.pypi.org'"};
   command.options = network_flags(state->flags);
-  command.arguments = {
-      sandbox_argument(state->sandbox),
-      {"FILE", "the policy as JSON; - is standard input", &state->file, false, Complete::File}};
+  command.arguments = {sandbox_argument(state->sandbox),
+                       {"FILE", "the policy as JSON, - for standard input; or allow-all, deny-all",
+                        &state->file, false, Complete::File}};
   command.run = [state](const Globals& globals) {
-    if (!state->file.empty()) state->flags.file = state->file;
+    bool is_mode = state->file == "allow-all" || state->file == "deny-all";
+    if (!state->file.empty()) (is_mode ? state->flags.mode : state->flags.file) = state->file;
     auto policy = state->flags.policy();
     if (!policy) return report(policy.error());
     if (!*policy) return report_usage("give FILE, or what to allow");

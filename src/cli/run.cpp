@@ -65,6 +65,9 @@ Command run_command() {
     if (options->exec.command.empty()) {
       return report_usage("no command to run (write it after '--': atoll run -- ls)");
     }
+    if (globals.json) {
+      return report_usage("run prints what the command prints ('atoll exec --json' tells of it)");
+    }
     return run_in_new_sandbox(globals, *options);
   };
   return command;

@@ -66,7 +66,7 @@ Task<Result<SnapshotPtr>> Manager::undo(SandboxPtr sandbox) {
   }
   if (points.empty()) {
     std::string why = sandbox->record.spec.history ? "there is nothing more to undo"
-                                                   : "it keeps no history; create it with history";
+                                                   : "it keeps no history; it has to be asked for when it is created (history, --history)";
     co_return fail(ErrorCode::InvalidState, std::move(why));
   }
   SnapshotPtr point = points.back();

@@ -213,6 +213,14 @@ class Lifecycle(AtollCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("example.invalid", done.stderr)
 
+    def test_exec_as_json(self):
+        self.web()
+        done = cli("exec", "web", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3", check=False)
+        told = json.loads(done.stdout)
+        self.assertEqual((done.returncode, told["exitCode"], told["stdout"], told["stderr"]), (3, 3, "out\n", "err\n"))
+        self.assertEqual(cli("exec", "web", "--json", "-i", "--", "cat", check=False).returncode, 2)
+        self.assertEqual(cli("run", "--json", "--", "true", check=False).returncode, 2)
+
     def test_exec_detached(self):
         self.web()
         process = cli("exec", "-d", "web", "--", "sh", "-c", "echo first; exec sleep 60").stdout.strip()
