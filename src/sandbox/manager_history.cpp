@@ -65,8 +65,10 @@ Task<Result<SnapshotPtr>> Manager::undo(SandboxPtr sandbox) {
     if (!points.empty()) points.pop_back();
   }
   if (points.empty()) {
-    std::string why = sandbox->record.spec.history ? "there is nothing more to undo"
-                                                   : "it keeps no history; it has to be asked for when it is created (history, --history)";
+    std::string why =
+        sandbox->record.spec.history
+            ? "there is nothing more to undo"
+            : "it keeps no history; it has to be asked for when it is created (history, --history)";
     co_return fail(ErrorCode::InvalidState, std::move(why));
   }
   SnapshotPtr point = points.back();

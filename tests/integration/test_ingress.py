@@ -12,6 +12,7 @@ import fixture
 import ingress_app
 from fixture import cli, http, raw_cli, start_cli, wait_until
 from ingress_case import IngressCase
+from memory_case import skip_where_none_can_be_made
 from websocket import BINARY, TEXT, WebSocket
 
 MIB = 1 << 20
@@ -303,6 +304,7 @@ class Waking(IngressCase):
         self.assertEqual(self.status(never), "paused")
 
     def test_what_was_paused_to_disk(self):
+        skip_where_none_can_be_made(self)
         box = self.box_with_app()
         self.link(box, access="public")
         with WebSocket(("127.0.0.1", self.tcp), "/ws", host=self.host(box)) as live:

@@ -310,7 +310,7 @@ class Consistency(StateCase):
                     self.assertEqual(lines[i], b"%010d\n" % i)
                 self.assertEqual(len(first) % 11, 0, "no record is torn")
                 self.assertTrue(first.startswith(second) and len(first) - len(second) in (0, 11),
-                                "what was written later is not there without what was written before")
+                                f"what was written later is not there without what was written before: {len(first)} {len(second)}")
                 sizes.append(len(first))
         self.assertEqual(sizes, sorted(sizes))
         restored = self.from_snapshot(kept[100])
