@@ -61,8 +61,8 @@ Task<Result<void>> end_kernel(SessionPtr session, KernelProcess kernel);
 // it.
 class Stopper : public std::enable_shared_from_this<Stopper> {
  public:
-  Stopper(boost::asio::any_io_executor executor, SessionPtr session, KernelProcess kernel)
-      : timer_(std::move(executor)), session_(std::move(session)), kernel_(std::move(kernel)) {}
+  Stopper(const boost::asio::any_io_executor& executor, SessionPtr session, KernelProcess kernel)
+      : timer_(executor), session_(std::move(session)), kernel_(std::move(kernel)) {}
 
   enum class Reason { NotBegun, TimeUp, Unwanted, Disturbed };
   // One deadline at a time; zero: none.

@@ -152,11 +152,8 @@ TEST(Policy, InjectionsAsOneLine) {
 
 TEST(Names, HaveOneForm) {
   EXPECT_EQ(canonical_name("API.Example.ORG."), "api.example.org");
-  for (std::string_view bad :
-       {"", ".", "a..b", "a b", "a@b", "a/b", "127.0.0.1", "1.2.3", "0x7f.1", "a:80",
-        "b\xc3\xbc"
-        "cher.test",
-        "[::1]", "2130706433"}) {
+  for (std::string_view bad : {"", ".", "a..b", "a b", "a@b", "a/b", "127.0.0.1", "1.2.3", "0x7f.1",
+                               "a:80", "b\303\274cher.test", "[::1]", "2130706433"}) {
     EXPECT_FALSE(canonical_name(bad)) << bad;
   }
 }

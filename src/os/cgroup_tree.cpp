@@ -220,15 +220,19 @@ Result<void> CgroupTree::freeze(const std::string& group, bool frozen) {
   return write_file_at(unified_.get(), file_of(group, "cgroup.freeze").c_str(), frozen ? "1" : "0");
 }
 
-Result<void> CgroupTree::await_frozen(const std::string& group, std::chrono::milliseconds limit) {
-  UniqueFd events(
-      openat(unified_.get(), file_of(group, "cgroup.events").c_str(), O_RDONLY | O_CLOEXEC));
-  if (!events.valid()) return fail_errno("open", "cgroup.events");
-  auto end = std::chrono::steady_clock::now() + limit;
+using FreezeDeadline = std::chrono::steady_clock::time_point;
+
+static Result<void> await_frozen_at(int dir, const std::string& events_file, FreezeDeadline end) {
+  UniqueFd events(openat(dir, events_file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!events.valid()) {
+    // A command's group goes with its last process.
+    return errno == ENOENT ? Result<void>() : fail_errno("open", events_file);
+  }
   for (;;) {
     char text[256];
     ssize_t size = pread(events.get(), text, sizeof text, 0);
-    if (size < 0) return fail_errno("read", "cgroup.events");
+    if (size < 0 && errno == ENODEV) return {};
+    if (size < 0) return fail_errno("read", events_file);
     if (std::string_view(text, static_cast<size_t>(size)).find("frozen 1") != std::string::npos) {
       return {};
     }
@@ -238,6 +242,18 @@ Result<void> CgroupTree::await_frozen(const std::string& group, std::chrono::mil
     pollfd changed{events.get(), POLLPRI, 0};
     poll(&changed, 1, static_cast<int>(left.count()));
   }
+}
+
+// The kernel calls a group frozen once its own processes are, whatever those in groups below it do:
+// it does not expect both in one group. So each of the groups below is asked, too.
+Result<void> CgroupTree::await_frozen(const std::string& group, std::chrono::milliseconds limit) {
+  FreezeDeadline end = std::chrono::steady_clock::now() + limit;
+  ATOLL_TRY(await_frozen_at(unified_.get(), file_of(group, "cgroup.events"), end));
+  ATOLL_ASSIGN(UniqueFd dir, open_dir_at(unified_.get(), group.c_str()));
+  for (const std::string& below : subdirectories(dir.get())) {
+    ATOLL_TRY(await_frozen_at(dir.get(), below + "/cgroup.events", end));
+  }
+  return {};
 }
 
 bool CgroupTree::remove(const std::string& group) {
