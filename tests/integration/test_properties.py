@@ -29,6 +29,7 @@ class Properties(AtollCase):
     server_options = {"listen": "127.0.0.1:0"}
 
     def remove_templates(self):
+        self.server.delete_all()  # they are in use
         for name in {one["name"] for one in http("GET", "/v1/templates?all=true").json["templates"]} - {"base"}:
             self.assertEqual(http("DELETE", f"/v1/templates/{name}").status, 200)
 
