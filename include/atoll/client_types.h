@@ -9,6 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "atoll/client_account_types.h"
+#include "atoll/client_runtime_types.h"
+#include "atoll/client_state_types.h"
 #include "atoll/network_log.h"
 #include "atoll/network_policy.h"
 #include "atoll/types.h"
@@ -153,131 +156,7 @@ struct SystemInfo {
   std::string json;                      // as the server sent it
 };
 
-// ---- keys, secrets, tokens
-
-// Who the server takes the caller for.
-struct Identity {
-  std::string actor;  // "uid:0", "key:..."
-  std::string tenant;
-  std::string role;          // "admin", "member", "read-only"
-  bool all_tenants = false;  // sees what belongs to any
-  std::string json;          // as the server sent it
-};
-
-// Together, of all sandboxes that a key has made and that are not deleted. 0: no limit.
-struct KeyQuota {
-  uint32_t sandboxes = 0;
-  uint32_t cpu_millis = 0;
-  uint64_t memory_bytes = 0;  // goes as whole MiB
-  uint64_t disk_bytes = 0;    // goes as whole GiB
-};
-
-struct KeyInfo {
-  std::string id;
-  std::string tenant;
-  std::string name;
-  std::string role;
-  KeyQuota quota;
-  KeyQuota used;
-  uint64_t rate_per_second = 0;  // 0: no limit
-  std::string created_at;
-  std::string expires_at;  // empty: never
-  std::string json;        // as the server sent it
-};
-
-struct CreateKeyRequest {
-  std::string name = {};
-  std::string tenant = {};  // empty: the caller's
-  std::string role = {};    // empty: "member"
-  KeyQuota quota = {};
-  uint32_t rate_per_second = 0;
-  std::optional<std::chrono::seconds> lifetime = {};
-};
-
-struct CreatedKey {
-  KeyInfo info;      // its `json` has the key too
-  std::string text;  // the key itself, which the server does not know any more
-};
-
-struct SnapshotRequest {
-  std::string message = {};
-  std::vector<std::string> tags = {};
-  std::optional<std::chrono::seconds> keep = {};  // none: until it is removed
-};
-
-struct SnapshotInfo {
-  std::string id;
-  std::string sandbox;
-  std::string sandbox_name;
-  std::string parent;
-  std::string message;
-  std::vector<std::string> tags;
-  std::string created_at;
-  uint64_t bytes = 0;
-  uint64_t frozen_us = 0;
-  uint64_t total_us = 0;
-  std::string json;  // as the server sent it
-};
-
-// What to keep; at least one of the first two says so.
-struct PruneRequest {
-  std::string sandbox = {};  // empty: of all
-  std::optional<uint32_t> newest = {};
-  std::optional<std::chrono::seconds> younger_than = {};
-  bool dry_run = false;
-};
-
-// A snapshot with the processes of that moment.
-struct CheckpointInfo {
-  std::string id;
-  std::string sandbox;
-  std::string sandbox_name;
-  std::string message;
-  std::vector<std::string> tags;
-  std::string created_at;
-  uint64_t bytes = 0;      // of the processes
-  uint64_t frozen_us = 0;  // for how long they stood still
-  uint64_t total_us = 0;
-  std::string json;  // as the server sent it
-};
-
-struct HistoryPoint {
-  std::string snapshot;
-  uint32_t number = 0;
-  std::string command;  // what ran next
-  std::string created_at;
-  std::string json;  // as the server sent it
-};
-
-struct FileDifference {
-  std::string path;
-  std::string kind;  // "added", "changed" or "removed"
-  std::string type;  // "file", "directory", "symlink" or "other"
-  uint64_t size_before = 0;
-  uint64_t size_after = 0;
-  std::string text;  // a unified diff, where there is one
-};
-
-struct DiffAnswer {
-  std::vector<FileDifference> changes;  // by path
-  bool complete = true;
-  std::string json;  // as the server sent it
-};
-
-struct ForkRequest {
-  unsigned count = 1;
-  std::string name = {};  // of several copies: NAME-1, NAME-2, ...
-  std::map<std::string, std::string> env = {};
-  bool memory = false;          // with what runs in it
-  std::string checkpoint = {};  // as it was then; empty: as it is now
-};
-
-struct SecretInfo {
-  std::string name;
-  std::string created_at;
-  std::string updated_at;
-  std::string json;  // as the server sent it
-};
+// ---- ports and network
 
 // A link to a port of a sandbox.
 struct PreviewRequest {
@@ -312,20 +191,7 @@ struct NetworkExplanation {
   std::string json;          // as the server sent it
 };
 
-struct TokenRequest {
-  std::string scope = {};    // "read-only", "project" or "session"
-  std::string session = {};  // of the scope "session": the terminal's id
-  std::optional<std::chrono::minutes> lifetime = {};
-};
-
-struct Token {
-  std::string text;
-  std::string scope;
-  std::string expires_at;
-  std::string json;  // as the server sent it
-};
-
-// ---- events and usage
+// ---- events
 
 struct SandboxEvent {
   std::string id;    // what EventsRequest::since takes
@@ -343,163 +209,6 @@ struct EventsRequest {
   // Only those after this one. None: all that are known or, of all sandboxes and with `follow`,
   // those from now on.
   std::string since = {};
-};
-
-// What has been used so far.
-struct Metered {
-  double cpu_seconds = 0;
-  double running_seconds = 0;
-  double memory_gb_seconds = 0;  // of the limit, while it ran
-};
-
-struct SandboxUsage {
-  Metered metered;
-  std::optional<Usage> present;  // none while it does not run
-  std::string json;              // as the server sent it
-};
-
-struct KeyUsage {
-  std::string tenant;
-  std::string key_id;  // empty: made without a key, on the server's socket
-  uint64_t active_sandboxes = 0;
-  uint64_t total_sandboxes = 0;
-  Metered metered;
-};
-
-struct AccountUsage {
-  std::vector<KeyUsage> keys;
-  uint64_t active_sandboxes = 0;
-  uint64_t total_sandboxes = 0;
-  Metered metered;
-  std::string json;  // as the server sent it
-};
-
-// ---- commands
-
-struct ExecRequest {
-  std::vector<std::string> argv = {};  // as they are; or:
-  std::string shell = {};              // a line for /bin/bash -l -c
-  std::map<std::string, std::string> env = {};
-  std::string cwd = {};
-  std::string user = {};                 // empty: the sandbox's default
-  std::chrono::milliseconds timeout{0};  // 0: none; at its end the whole tree is killed, code 124
-};
-
-struct SpawnRequest : ExecRequest {
-  bool stdin_open = false;
-  bool pty = false;
-  uint16_t cols = 80;
-  uint16_t rows = 24;
-};
-
-// The outputs are UTF-8 text: other bytes are replaced. spawn() and attach() are exact.
-struct ExecResult {
-  int32_t exit_code = 0;
-  int32_t exit_signal = 0;
-  int32_t pid = 0;
-  bool timed_out = false;
-  std::string stdout_data;
-  std::string stderr_data;
-  uint64_t stdout_lost = 0;  // bytes that fell out of the middle of a very long output
-  uint64_t stderr_lost = 0;
-  std::chrono::microseconds duration{0};
-};
-
-struct ProcessEvent {
-  enum class Kind {
-    Output,
-    Lost,
-    Refused,  // something sent to the process did not reach it; `data` says why
-    Input,    // after AttachInput::Resume: the process has got `bytes` of input, go on from there
-    Exited,
-  };
-  Kind kind = Kind::Output;
-  Stream stream = Stream::Stdout;
-  std::string data;       // Output, Refused
-  uint64_t offset = 0;    // Output and Lost, where known
-  uint64_t lost = 0;      // Lost: that many bytes are gone
-  uint64_t bytes = 0;     // Output: as the process wrote it. Input
-  std::string timestamp;  // from LogReader
-  ProcessInfo process;    // Exited
-};
-
-enum class AttachInput {
-  Share,   // beside whoever else gives the process input
-  Resume,  // instead of them: what they sent and the process has not got is dropped
-};
-
-struct OutputOffsets {
-  uint64_t stdout_offset = 0;
-  uint64_t stderr_offset = 0;
-};
-
-struct OutputRequest {
-  Stream stream = Stream::Stdout;
-  bool follow = false;
-  uint64_t offset = 0;
-};
-
-struct LogRequest {
-  bool follow = false;
-  OutputOffsets offsets;
-};
-
-enum class KillScope : uint8_t {
-  Tree,     // with every process the command started
-  Process,  // the command alone
-};
-
-// ---- files
-
-struct DirectoryList {
-  std::vector<FileEntry> entries;
-  bool truncated = false;
-};
-
-struct ListFilesRequest {
-  bool recursive = false;
-  bool hidden = true;
-  uint64_t limit = 0;
-};
-
-struct RemovePathRequest {
-  bool recursive = false;
-  bool force = false;  // a missing path is fine
-};
-
-struct SearchRequest {
-  std::string pattern;  // POSIX extended
-  std::string glob;     // of file names
-  std::string cwd;
-  uint64_t max_results = 0;
-  uint32_t context = 0;
-  bool ignore_case = false;
-};
-
-struct SearchAnswer {
-  std::vector<SearchMatch> matches;
-  bool truncated = false;
-};
-
-enum class WatchScope : uint8_t { Directory, Recursive };
-
-struct DownloadRequest {
-  uint64_t offset = 0;
-  std::optional<uint64_t> length;  // none: to the end
-  std::function<void(uint64_t done, std::optional<uint64_t> total)> progress;
-};
-
-struct UploadRequest {
-  std::optional<uint64_t> length;  // where it is known beforehand
-  uint32_t mode = 0;               // 0: that of the file replaced, else 0644
-  std::function<void(uint64_t done, std::optional<uint64_t> total)> progress;
-};
-
-struct TransferReport {
-  uint64_t files = 0;
-  uint64_t bytes = 0;
-  // Sockets, pipes and devices, which stay where they are.
-  uint64_t skipped = 0;
 };
 
 }  // namespace atl

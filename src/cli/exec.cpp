@@ -39,30 +39,26 @@ SpawnRequest to_request(const ExecOptions& options) {
   return request;
 }
 
-int run_exec(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
-  auto client = make_client(globals);
-  if (!client) return report(client.error(), globals.url);
+int run_exec(Client& client, const std::string& sandbox, const ExecOptions& options) {
   SignalWatch signals;
-  auto end = exec_in(*client, signals, sandbox, options);
-  if (!end) return report_start(end.error(), options.command[0], client->url());
+  auto end = exec_in(client, signals, sandbox, options);
+  if (!end) return report_start(end.error(), options.command[0], client.url());
   if (end->kind == AttachEnd::Kind::NoReader) {
     // What SIGPIPE would have done to a local command.
-    [[maybe_unused]] auto ignored = client->kill(sandbox, end->pid, "SIGPIPE");
+    [[maybe_unused]] auto ignored = client.kill(sandbox, end->pid, "SIGPIPE");
   }
   if (end->kind == AttachEnd::Kind::Detached && !options.terminal) {
     fmt::print(stderr, "atoll: detached from process {} (end it with 'atoll kill {} {}')\n",
                end->pid, sandbox, end->pid);
   }
-  explain_kill(*client, sandbox, end->exit_code);
+  explain_kill(client, sandbox, end->exit_code);
   return end->exit_code;
 }
 
 // What it printed and how it ended, in one object at its end.
-int run_for_json(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
-  auto client = make_client(globals);
-  if (!client) return report(client.error(), globals.url);
-  auto done = client->exec(sandbox, to_request(options));
-  if (!done) return report_start(done.error(), options.command[0], client->url());
+int run_for_json(Client& client, const std::string& sandbox, const ExecOptions& options) {
+  auto done = client.exec(sandbox, to_request(options));
+  if (!done) return report_start(done.error(), options.command[0], client.url());
   print_json(JsonObject()
                  .number("exitCode", done->exit_code)
                  .text("stdout", done->stdout_data)
@@ -76,12 +72,11 @@ int run_for_json(const Globals& globals, const std::string& sandbox, const ExecO
 }
 
 // Leaves the command running and prints its id, for 'atoll ps', 'logs' and 'kill'.
-int run_detached(const Globals& globals, const std::string& sandbox, const ExecOptions& options) {
-  auto client = make_client(globals);
-  if (!client) return report(client.error(), globals.url);
-  auto process = client->spawn(sandbox, to_request(options));
-  if (!process) return report_start(process.error(), options.command[0], client->url());
-  if (globals.json) {
+int run_detached(Client& client, bool json, const std::string& sandbox,
+                 const ExecOptions& options) {
+  auto process = client.spawn(sandbox, to_request(options));
+  if (!process) return report_start(process.error(), options.command[0], client.url());
+  if (json) {
     print_json(to_json(*process));
   } else {
     print_out(fmt::format("{}\n", process->pid));
@@ -161,19 +156,19 @@ Command exec_command() {
       return report_usage("no command to run (write it after '--': atoll exec " + state->sandbox +
                           " -- ls)");
     }
-    if (!state->detach && !globals.json) {
-      return run_exec(globals, state->sandbox, state->options);
-    }
     bool typed = state->options.interactive || state->options.terminal;
-    if (!state->detach) {
-      if (typed) return report_usage("--json prints at the end what was printed (drop -i and -t)");
-      return run_for_json(globals, state->sandbox, state->options);
-    }
-    if (typed) {
+    if (typed && state->detach) {
       return report_usage(
           "nobody is there to type for a command that is left running (drop -d, or -i and -t)");
     }
-    return run_detached(globals, state->sandbox, state->options);
+    if (typed && globals.json) {
+      return report_usage("--json prints at the end what was printed (drop -i and -t)");
+    }
+    return with_client(globals, [&](Client& client) {
+      if (state->detach) return run_detached(client, globals.json, state->sandbox, state->options);
+      if (globals.json) return run_for_json(client, state->sandbox, state->options);
+      return run_exec(client, state->sandbox, state->options);
+    });
   };
   return command;
 }

@@ -3,6 +3,8 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 
+#include "http/json.h"
+
 namespace atl::code {
 namespace {
 
@@ -22,10 +24,8 @@ std::string text_of(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
-// A value of two bytes takes thirty in memory, and all wait while they are read: a result of more
-// is not looked into.
-constexpr size_t kMaxValues = 200'000;
-
+// A kernel's results may be nested and keyed as they like, so only this bound of requests is
+// theirs.
 bool has_too_many_values(std::string_view text) {
   size_t values = 0;
   bool in_string = false;
@@ -37,7 +37,7 @@ bool has_too_many_values(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == ',' || c == '[' || c == '{') {
-      if (++values > kMaxValues) return true;
+      if (++values > http::kMaxJsonValues) return true;
     }
   }
   return false;

@@ -63,8 +63,8 @@ class Policy {
   std::optional<std::string> denied_by(const IpAddress& address) const;
 
   const DomainPermit& permit(int index) const { return value_.domains[static_cast<size_t>(index)]; }
-  // TLS to such a host is opened, because a rule wants to see or change requests.
   bool looks_at_paths(int permit) const;
+  // TLS to such a host is opened, because a rule wants to see or change requests.
   bool intercepts(int permit) const { return permit >= 0 && !this->permit(permit).rules.empty(); }
   std::vector<std::string> intercepted_domains() const;
 

@@ -11,8 +11,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxDepth = 32;
-// Each takes many times the bytes of its text, and time of the thread that serves everybody.
-constexpr size_t kMaxValues = 200'000;
 
 // Builds values as json::parser does, and refuses doubled keys, where that one would silently keep
 // the last.
@@ -79,7 +77,7 @@ class StrictBuilder {
 
  private:
   bool count(json::error_code& error) {
-    if (++values_ <= kMaxValues) return true;
+    if (++values_ <= kMaxJsonValues) return true;
     error = json::error::array_too_large;
     return false;
   }

@@ -15,8 +15,11 @@
 
 namespace atl::http {
 
-// Owns a parsed document. Nesting deeper than 32, doubled keys, bytes after the value and
-// ill-formed UTF-8 are refused with InvalidArgument, more than `max_bytes` with TooLarge.
+// Each takes many times the bytes of its text, and time of the thread that serves everybody.
+inline constexpr size_t kMaxJsonValues = 200'000;
+
+// Owns a parsed document. Nesting deeper than 32, too many values, doubled keys, bytes after the
+// value and ill-formed UTF-8 are refused with InvalidArgument, more than `max_bytes` with TooLarge.
 class JsonDocument {
  public:
   static Result<JsonDocument> parse(std::string_view text, size_t max_bytes = 1024 * 1024);

@@ -23,9 +23,9 @@ constexpr Socket::Duration kForever = std::chrono::hours(24 * 365);
 // when something is written to it, which the other may never do.
 constexpr auto kHalfOpenSilence = std::chrono::minutes(5);
 
-struct Backward {
-  bool ended = false;
-  uint64_t pieces = 0;
+struct Progress {
+  bool back_ended = false;
+  uint64_t pieces = 0;  // of both ways
 };
 
 // One buffer for all: what is read is passed on before anybody else runs, or copied.
@@ -88,22 +88,21 @@ Task<void> tunnel(Socket& near, Socket& far, TunnelMeter& meter) {
   notice_dead_peers(near);
   notice_dead_peers(far);
   auto executor = near.executor();
-  auto back = std::make_shared<Backward>();
-  uint64_t sent = 0;
+  auto progress = std::make_shared<Progress>();
   asio::steady_timer ended(executor, asio::steady_timer::time_point::max());
-  auto backward = [&near, &far, &meter, &ended, back]() -> Task<void> {
-    co_await pump(far, near, meter, TunnelMeter::Way::Back, back->pieces);
-    back->ended = true;
+  auto backward = [&near, &far, &meter, &ended, progress]() -> Task<void> {
+    co_await pump(far, near, meter, TunnelMeter::Way::Back, progress->pieces);
+    progress->back_ended = true;
     ended.cancel();
   };
   asio::co_spawn(executor, backward, asio::detached);
-  co_await pump(near, far, meter, TunnelMeter::Way::Out, sent);
-  while (!back->ended) {
-    uint64_t before = back->pieces;
+  co_await pump(near, far, meter, TunnelMeter::Way::Out, progress->pieces);
+  while (!progress->back_ended) {
+    uint64_t before = progress->pieces;
     ended.expires_after(kHalfOpenSilence);
     boost::system::error_code cancelled;
     co_await ended.async_wait(asio::redirect_error(asio::use_awaitable, cancelled));
-    if (cancelled || back->ended || back->pieces != before) continue;
+    if (cancelled || progress->back_ended || progress->pieces != before) continue;
     near.abort();
     far.abort();
   }

@@ -223,7 +223,7 @@ class Lifecycle(AtollCase):
 
     def test_exec_detached(self):
         self.web()
-        process = cli("exec", "-d", "web", "--", "sh", "-c", "echo first; exec sleep 60").stdout.strip()
+        process = cli("exec", "-d", "web", "--", "sh", "-c", "echo first; exec tail -f /dev/null").stdout.strip()
         self.assertRegex(process, r"^[0-9]+$")
         self.assertIn(process, cli("ps", "web").stdout)
         wait_until(lambda: cli("logs", "web", process).stdout == "first\n", 10, "its output is kept")

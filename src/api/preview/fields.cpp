@@ -145,44 +145,38 @@ std::optional<std::string_view> rest_on_host(std::string_view location, std::str
   return location.substr(end);
 }
 
+bool is_slash(char c) { return c == '/' || c == '\\'; }
+bool is_rooted(std::string_view location) { return !location.empty() && is_slash(location[0]); }
+
+// What of a location with a scheme or a host is this host's; none where it is another's.
+std::optional<std::string_view> rest_of_whole(std::string_view location, std::string_view host) {
+  if (auto rest = rest_on_host(location, host)) return rest;
+  // "http:/path" and "http:path" are this host's to browsers.
+  bool vague = starts_ignoring_case(location, "http") && location.find("//") == location.npos;
+  return vague ? std::optional(location.substr(location.find(':') + 1)) : std::nullopt;
+}
+
 // On the API's origin a redirect within "/" would lead to the API, with the credentials of whoever
 // follows it. What stays on this host is therefore resolved here, from the sandbox's own root.
 std::string below_prefix(const http::Request& request, const Address& address,
-                         std::string_view sent) {
-  // Browsers read over tabs, wherever they stand.
-  std::string without_tabs(sent);
-  std::erase(without_tabs, '\t');
-  std::string_view location = without_tabs;
-  std::string_view host = request.headers.get("host").value_or("");
+                         std::string location) {
+  std::erase(location, '\t');  // browsers read over them, wherever they stand
   size_t mark = std::min(location.find_first_of("/\\?#"), location.size());
-  bool has_scheme = location.substr(0, mark).find(':') != location.npos;
-  bool rooted = location.starts_with('/') || location.starts_with('\\');
-  bool foreign = location.size() > 1 && rooted && (location[1] == '/' || location[1] == '\\');
-  if (has_scheme || foreign) {
-    auto rest = rest_on_host(location, host);
-    // "http:/path" and "http:path" are this host's to browsers.
-    bool vague = !rest && has_scheme && starts_ignoring_case(location, "http") &&
-                 location.find("//") == location.npos;
-    if (vague) rest = location.substr(location.find(':') + 1);
-    if (!rest) return std::string(location);
-    location = *rest;
-    rooted = location.starts_with('/') || location.starts_with('\\');
-    if (!rooted && (has_scheme || foreign)) {
-      return address.prefix() +
-             without_dot_segments("/" +
-                                  std::string(location.substr(0, location.find_first_of("?#")))) +
-             std::string(location.substr(std::min(location.find_first_of("?#"), location.size())));
-    }
+  bool has_scheme = location.find(':') < mark;
+  bool names_host = location.size() > 1 && is_slash(location[0]) && is_slash(location[1]);
+  if (has_scheme || names_host) {
+    auto rest = rest_of_whole(location, request.headers.get("host").value_or(""));
+    if (!rest) return location;
+    location = (is_rooted(*rest) ? "" : "/") + std::string(*rest);
   }
-  if (location.empty() || location[0] == '?' || location[0] == '#') return std::string(location);
+  if (location.empty() || location[0] == '?' || location[0] == '#') return location;
   size_t tail = std::min(location.find_first_of("?#"), location.size());
-  std::string path(location.substr(0, tail));
-  if (!rooted) {
-    std::string_view here = address.target;
-    here = here.substr(0, here.find('?'));
+  std::string path = location.substr(0, tail);
+  if (!is_rooted(path)) {
+    std::string_view here = std::string_view(address.target).substr(0, address.target.find('?'));
     path.insert(0, here.substr(0, here.find_last_of('/') + 1));
   }
-  return address.prefix() + without_dot_segments(path) + std::string(location.substr(tail));
+  return address.prefix() + without_dot_segments(path) + location.substr(tail);
 }
 
 bool is_dropped(std::string_view name, Form form) {
