@@ -122,6 +122,7 @@ struct CreateInput {
   Profile profile = Profile::Dev;
   std::string default_user = "root";
   std::string workdir;         // empty: as usual
+  bool awaited = false;        // its first command is likely to come at once
   bool ephemeral = false;      // its files need not survive a crash of the host
   bool existing = false;       // it has files already; NotFound where they are missing
   bool gate = false;           // it has a way out, which refuses all until set_network()
@@ -163,8 +164,9 @@ class SandboxHandle {
 
   // create() returns as soon as the sandbox exists; it takes commands once this has succeeded.
   virtual Task<Result<void>> ready() = 0;
-  // What every later command inherits; for a sandbox that was made before its owner was known.
-  virtual Task<Result<void>> configure(CreateInput input) = 0;
+  // What every later command inherits, told before anything else is asked of the sandbox: for one
+  // that was made before its owner was known. ready() says whether it could be.
+  virtual void assign(CreateInput input) = 0;
   virtual Task<Result<void>> set_limits(Limits limits) = 0;
   virtual Task<Result<void>> set_frozen(bool frozen) = 0;
   // Holds from the moment that this returns; connections that are not allowed any more are closed.

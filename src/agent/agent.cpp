@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/file_channel.h"
 #include "agent/file_worker.h"
@@ -76,6 +77,9 @@ void Agent::run() {
     if (next_child_.deadline_ms() != 0) next_child_.enforce_deadline(monotonic_ms());
     if (suspended_until_ms_ + lent_until_ms_ != 0) give_up_waiting(monotonic_ms());
     if (!starting_.empty()) settle_started();
+    // The answers have gone out by now.
+    bool awaited = std::exchange(settings_.awaited, false);
+    if (awaited && suspended_until_ms_ == 0) next_child_.restock(settings_.profile);
   }
 }
 
@@ -134,10 +138,12 @@ Result<void> Agent::configure(const wire::Configure& request) {
   if (!null_fd_.valid()) return fail_errno("open", "/dev/null");
   // Those we were started with are open on a file outside, which no checkpoint can hold.
   for (int fd : {0, 1, 2}) dup2(null_fd_.get(), fd);
+  if (settings_.profile != request.profile) next_child_.send_away();  // it has the other's rights
   settings_ = request;
   if (settings_.workdir.empty()) settings_.workdir = "/workspace";
   ATOLL_ASSIGN(default_account_, find_account(request.default_user));
   configured_ = true;
+  if (!settings_.awaited) cgroups_.stock();
   return {};
 }
 
@@ -321,7 +327,7 @@ void Agent::reap_children() {
   for (size_t i = 0; i * sizeof drained[0] < static_cast<size_t>(size > 0 ? size : 0); i++) {
     if (drained[i].ssi_signo == wire::kWakeSignal) wake();
   }
-  bool restock = false;
+  bool ended = false;
   for (;;) {
     int status = 0;
     rusage usage{};
@@ -341,9 +347,9 @@ void Agent::reap_children() {
     if (process->cgroup != nullptr && !process->cgroup->populated()) {
       cgroups_.release_empty(std::move(process->cgroup));
     }
-    restock = true;
+    ended = true;
   }
-  if (restock && suspended_until_ms_ == 0) next_child_.restock(settings_.profile);
+  if (ended && suspended_until_ms_ == 0) next_child_.command_ended(settings_.profile);
 }
 
 // Whoever stops a process that serves a file wants the server to wait for ever.

@@ -87,6 +87,11 @@ void CgroupPool::release_empty(std::unique_ptr<ExecCgroup> group) {
   }
 }
 
+void CgroupPool::stock() {
+  if (created_ != 0) return;
+  if (auto first = acquire()) release_empty(std::move(first));
+}
+
 void CgroupPool::remove_spent() {
   // The last of its processes may still be on its way out; then it goes the next time.
   std::erase_if(spent_, [this](const std::string& name) {

@@ -45,6 +45,8 @@ class CgroupPool {
   void release(std::unique_ptr<ExecCgroup> group);
   // Same, where the caller has just seen that nothing is left in it.
   void release_empty(std::unique_ptr<ExecCgroup> group);
+  // Makes the first ahead, while nobody waits for it.
+  void stock();
   // Closes what is open of those that no command has now.
   void close_all();
 

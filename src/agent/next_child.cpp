@@ -25,13 +25,18 @@ tl::expected<PreparedChild, SpawnFailure> NextChild::take(Profile profile) {
 }
 
 void NextChild::restock(Profile profile) {
-  uint64_t now = monotonic_ms();
-  // Many a sandbox is made for one command: a child for a second would only have to be killed.
-  bool in_a_row = now < expires_ms_;
-  expires_ms_ = now + kKeptMs;
-  if (!in_a_row || waiting_.launch != nullptr) return;
+  expires_ms_ = monotonic_ms() + kKeptMs;
+  if (waiting_.launch != nullptr) return;
   auto child = prepare(profile);
   if (child) waiting_ = std::move(*child);  // else the next command makes its own, or says why not
+}
+
+void NextChild::command_ended(Profile profile) {
+  uint64_t now = monotonic_ms();
+  // Many a sandbox is made for one command: a child for a second would only have to be killed.
+  bool in_a_row = now < last_ended_ms_ + kKeptMs;
+  last_ended_ms_ = now;
+  if (in_a_row) restock(profile);
 }
 
 void NextChild::enforce_deadline(uint64_t now_ms) {
@@ -45,7 +50,7 @@ bool NextChild::send_away() {
     waiting_.launch->dismiss();
     leaving_.push_back(std::exchange(waiting_, {}));
   }
-  expires_ms_ = 0;  // and none is made after the command that is ending right now
+  last_ended_ms_ = 0;  // and none is made after the command that is ending right now
   return leaving_.empty();
 }
 

@@ -1,5 +1,5 @@
-// The child that becomes the next command. While commands come one after another, one is made
-// ahead, so that the next command finds its process, cgroup and filter in place.
+// The child that becomes the next command. Where a command is likely to come soon, one is made
+// ahead, so that it finds its process, cgroup and filter in place.
 #pragma once
 
 #include <memory>
@@ -21,9 +21,11 @@ class NextChild {
 
   // The child made ahead, or one made now.
   tl::expected<PreparedChild, SpawnFailure> take(Profile profile);
-  // A command has ended. Makes a child ahead where commands follow one another within a second; it
-  // is sent away when none comes for as long.
+  // Makes a child ahead, which is sent away when no command comes within a second.
   void restock(Profile profile);
+  // A command has ended. The next is likely to come where they followed one another within a
+  // second.
+  void command_ended(Profile profile);
   uint64_t deadline_ms() const { return waiting_.launch != nullptr ? expires_ms_ : 0; }
   void enforce_deadline(uint64_t now_ms);
   // A child of ours has ended, or something inside has stopped it; true if it had no command.
@@ -38,7 +40,8 @@ class NextChild {
   CgroupPool& cgroups_;
   PreparedChild waiting_;
   std::vector<PreparedChild> leaving_;
-  uint64_t expires_ms_ = 0;  // of the child, and of the memory of the last command
+  uint64_t expires_ms_ = 0;     // of the child
+  uint64_t last_ended_ms_ = 0;  // 0: no command yet
 };
 
 }  // namespace atl::agent

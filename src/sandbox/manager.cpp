@@ -132,6 +132,7 @@ Result<CreateInput> Manager::input_for(const std::string& id, const Owner& owner
   input.limits = spec.limits;
   input.profile = spec.profile;
   input.default_user = spec.user;
+  input.awaited = true;
   input.ephemeral = spec.ephemeral;
   if (!spec.secrets.empty() || spec.all_secrets) {
     if (!secrets_) return fail(ErrorCode::Internal, "this server keeps no secrets");
@@ -151,6 +152,7 @@ CreateInput Manager::input_to_reattach(const Record& record) const {
   CreateInput input;
   auto whole = input_for(record.id, record.owner, record.spec, template_of(record));
   if (whole) input = std::move(*whole);
+  input.awaited = false;
   input.keep_settings = !whole;  // a secret of its environment has been deleted since
   input.session_key = record.id;
   input.existing_metadata = record.backend_state;
@@ -246,7 +248,10 @@ SandboxPtr Manager::describe(std::shared_ptr<SandboxHandle> handle, Order order,
   return sandbox;
 }
 
-// The row is written while the agent is told whose it is now.
+// The row is written while the agent is told whose it is now. All it could refuse is a user it does
+// not know, and every sandbox knows root: then nobody waits for it. It is told behind the answer,
+// in front of whatever is asked of it next; a server that dies in between tells it when it comes
+// back.
 Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, Order order) {
   bool other_limits = order.spec.limits != pool_->limits();
   auto input = input_for(handle->session().id(), order.owner, order.spec, order.found);
@@ -256,11 +261,24 @@ Task<Result<SandboxPtr>> Manager::claim(std::shared_ptr<SandboxHandle> handle, O
   }
   SandboxPtr sandbox = describe(handle, std::move(order), Source::Pool);
   auto saved = save_meanwhile(sandbox);
+  bool may_refuse = input->default_user != "root";
+  handle->assign(std::move(*input));
   Result<void> configured;
   if (other_limits) configured = co_await handle->set_limits(sandbox->record.spec.limits);
-  if (configured) configured = co_await handle->configure(std::move(*input));
+  if (configured && may_refuse) configured = co_await handle->ready();
   if (configured) configured = co_await apply_network(*sandbox, Missing::Refuse);
-  co_return co_await acknowledge(sandbox, std::move(configured), saved);
+  auto acknowledged = co_await acknowledge(sandbox, std::move(configured), saved);
+  if (acknowledged && !may_refuse) make_ready_behind(std::move(handle));
+  co_return acknowledged;
+}
+
+// One that has died meanwhile is reported as any that dies.
+void Manager::make_ready_behind(std::shared_ptr<SandboxHandle> handle) {
+  auto tell = [this, handle]() -> Task<void> {
+    co_await asio::post(executor_, asio::use_awaitable);  // the answer goes out first
+    (void)co_await handle->ready();
+  };
+  asio::co_spawn(executor_, tell, asio::detached);
 }
 
 Task<Result<SandboxPtr>> Manager::build_cold(Order order, std::optional<Origin> origin) {

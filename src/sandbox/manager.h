@@ -195,6 +195,7 @@ class Manager : public std::enable_shared_from_this<Manager> {
     FoundTemplate found;
   };
   Task<Result<SandboxPtr>> claim(std::shared_ptr<SandboxHandle> handle, Order order);
+  void make_ready_behind(std::shared_ptr<SandboxHandle> handle);
   Task<Result<SandboxPtr>> build_cold(Order order, std::optional<Origin> origin);
   Result<FoundTemplate> template_for(const Spec& spec, const std::optional<Origin>& origin);
   FoundTemplate template_of(const Record& record) const;

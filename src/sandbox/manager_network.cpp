@@ -123,8 +123,12 @@ Task<Result<void>> Manager::set_network(SandboxPtr sandbox, NetworkPolicy policy
   bool running = sandbox->handle != nullptr && record.status == Status::Running;
   if (applied && env_changes && running) {
     auto input = input_for(record.id, record.owner, record.spec, template_of(record));
-    applied = input ? co_await sandbox->handle->configure(std::move(*input))
-                    : Result<void>(fail(std::move(input).error()));
+    if (!input) {
+      applied = fail(std::move(input).error());
+    } else {
+      sandbox->handle->assign(std::move(*input));
+      applied = co_await sandbox->handle->ready();
+    }
   }
   if (applied) applied = co_await save(*sandbox, "sandbox.updated");
   if (applied) co_return applied;

@@ -22,7 +22,7 @@ class FakeHandle : public SandboxHandle {
   SessionState capture_state() const override { return {}; }
   BuildTimings timings() const override { return {}; }
   Task<Result<void>> ready() override { co_return Result<void>(); }
-  Task<Result<void>> configure(CreateInput) override { co_return Result<void>(); }
+  void assign(CreateInput) override {}
   Task<Result<void>> set_limits(Limits) override { co_return Result<void>(); }
   Task<Result<void>> set_frozen(bool) override { co_return Result<void>(); }
   Task<Result<UniqueFd>> dial(uint16_t, milliseconds) override { co_return UniqueFd(); }

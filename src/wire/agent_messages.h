@@ -83,7 +83,8 @@ struct Configure {
   std::vector<std::string> env;  // "NAME=value"
   std::string workdir;
   std::string default_user;
-  void visit(auto& v) { v(sandbox_id, profile, env, workdir, default_user); }
+  bool awaited = false;  // a command is likely to come at once
+  void visit(auto& v) { v(sandbox_id, profile, env, workdir, default_user, awaited); }
 };
 
 struct ExecRequest {

@@ -151,6 +151,16 @@ class Inheritance(AtollCase):
             self.assertEqual({box: box.exec("/bin/sh", "-c", script)["stdout"] for box in boxes}, before)
 
 
+    def test_killed_right_after_the_answer(self):
+        """Agents of the pool are told behind the answer whose they are; what was answered holds all the same."""
+        wait_until(self.server.settled, 20, "the pool is full")
+        boxes = [self.create(env={"A": str(i)}, profile="strict") for i in range(3)]
+        self.server.kill("server")
+        script = 'echo "$A"; sed -n "s/^CapBnd:[[:space:]]*//p" /proc/self/status'
+        for i, box in enumerate(boxes):
+            self.assertEqual(box.exec("/bin/sh", "-c", script)["stdout"], f"{i}\n0000000000000000\n")
+
+
 class Storms(AtollCase):
     server_options = {"on_exit": "keep"}
     ROUNDS = 30

@@ -13,6 +13,7 @@ static wire::Configure configuration(const CreateInput& input) {
   request.profile = input.profile;
   request.workdir = input.workdir.empty() ? "/workspace" : input.workdir;
   request.default_user = input.default_user;
+  request.awaited = input.awaited;
   for (const auto& [name, value] : input.env) request.env.push_back(name + "=" + value);
   return request;
 }
@@ -126,7 +127,7 @@ Task<Result<NativeBackend::HandlePtr>> NativeBackend::reattach(const CreateInput
   (void)co_await launcher_->tell(std::move(limits));
   wire::FreezeRequest freeze{.slot = slot, .frozen = input.frozen};
   ATOLL_CO_TRY(co_await launcher_->tell(std::move(freeze)));
-  if (!input.keep_settings) session->configure_on_connect(configuration(input));
+  if (!input.keep_settings) session->assign(configuration(input));
   // A frozen agent cannot answer; it is greeted when it is thawed.
   if (!input.frozen) ATOLL_CO_TRY(co_await session->control());
   found_slots_.erase(slot);
@@ -152,7 +153,7 @@ NativeBackend::HandlePtr NativeBackend::handle_of(const wire::Built& built,
                                                   const CreateInput& input, std::string layers) {
   auto session =
       std::make_unique<NativeSession>(executor_, input.session_key, socket_of(built.slot), nullptr);
-  session->configure_on_connect(configuration(input));
+  session->assign(configuration(input));
   BuildTimings timings{.total_us = built.total_us,
                        .overlay_us = built.overlay_us,
                        .attach_us = built.attach_us,
@@ -228,11 +229,9 @@ Task<Result<void>> NativeHandle::ready() {
   co_return Result<void>();
 }
 
-Task<Result<void>> NativeHandle::configure(CreateInput input) {
+void NativeHandle::assign(CreateInput input) {
   input.session_key = session_->id();
-  ATOLL_CO_ASSIGN(auto control, co_await session_->control());
-  ATOLL_CO_TRY(co_await control->call<wire::Done>(configuration(input)));
-  co_return Result<void>();
+  session_->assign(configuration(input));
 }
 
 Task<Result<void>> NativeHandle::set_limits(Limits limits) {

@@ -130,7 +130,7 @@ class NativeHandle : public SandboxHandle {
   SessionState capture_state() const override;
   BuildTimings timings() const override { return timings_; }
   Task<Result<void>> ready() override;
-  Task<Result<void>> configure(CreateInput input) override;
+  void assign(CreateInput input) override;
   Task<Result<void>> set_limits(Limits limits) override;
   Task<Result<void>> set_frozen(bool frozen) override;
   Task<Result<NetworkHolds>> set_network(NetworkRules rules) override;

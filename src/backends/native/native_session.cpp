@@ -40,13 +40,29 @@ NativeSession::NativeSession(boost::asio::any_io_executor executor, std::string 
       connecting_(executor_) {}
 
 Task<Result<std::shared_ptr<AgentControl>>> NativeSession::control() {
-  if (control_ != nullptr && control_->alive()) co_return control_;
+  if (is_settled()) co_return control_;
   auto turn = co_await connecting_.lock();
-  if (control_ != nullptr && control_->alive()) co_return control_;
-  if (closed_) co_return fail(ErrorCode::Unavailable, "the sandbox has ended");
-  ATOLL_CO_ASSIGN(control_, co_await AgentControl::connect(executor_, socket_path_, configure_));
-  configure_.reset();
+  if (!is_settled()) ATOLL_CO_TRY(co_await settle());
   co_return control_;
+}
+
+Task<Result<void>> NativeSession::settle() {
+  if (closed_) co_return fail(ErrorCode::Unavailable, "the sandbox has ended");
+  uint64_t telling = assigned_;
+  std::optional<wire::Configure> news;
+  if (told_ != telling) news = configure_;
+  if (control_ != nullptr && control_->alive()) {
+    ATOLL_CO_TRY(co_await control_->call<wire::Done>(*news));
+  } else {
+    ATOLL_CO_ASSIGN(control_, co_await AgentControl::connect(executor_, socket_path_, news));
+  }
+  told_ = telling;
+  co_return Result<void>();
+}
+
+void NativeSession::assign(wire::Configure request) {
+  configure_ = std::move(request);
+  assigned_++;
 }
 
 void NativeSession::close() {

@@ -44,9 +44,10 @@ class NativeSession : public SandboxSession {
   Task<Result<std::unique_ptr<FileWriter>>> write_tree(std::string path) override;
 
   // Connects where there is no living connection: after a restart, or to a sandbox that was frozen.
+  // The agent knows whose it is by then.
   Task<Result<std::shared_ptr<AgentControl>>> control();
-  // Sent with the first greeting: whose sandbox it is.
-  void configure_on_connect(wire::Configure request) { configure_ = std::move(request); }
+  // Whose sandbox it is from now on.
+  void assign(wire::Configure request);
   void close();
 
  private:
@@ -56,6 +57,8 @@ class NativeSession : public SandboxSession {
     co_return co_await live->template call<Reply>(std::move(request), limit);
   }
 
+  bool is_settled() const { return control_ != nullptr && control_->alive() && told_ == assigned_; }
+  Task<Result<void>> settle();
   Task<Result<std::unique_ptr<AgentLink>>> open_file_link(wire::FileRequest request);
   Task<Result<void>> simple_file_operation(wire::FileRequest request);
   Task<Result<void>> collect_output(RunResult& result);
@@ -64,7 +67,9 @@ class NativeSession : public SandboxSession {
   std::string id_;
   std::string socket_path_;
   std::shared_ptr<AgentControl> control_;
-  std::optional<wire::Configure> configure_;
+  wire::Configure configure_;
+  uint64_t assigned_ = 0;  // times that it was given
+  uint64_t told_ = 0;      // of them the agent knows
   http::AsyncMutex connecting_;
   bool closed_ = false;
 };
