@@ -2,7 +2,7 @@
 
 import json
 
-from fixture import cli, http, main
+from fixture import cli, http, main, wait_until
 from internet import EVIL, HOSTS, METADATA, OTHER, PRIVATE, WEB
 from net_case import NetCase
 
@@ -93,6 +93,36 @@ class Addresses(NetCase):
         read = "import socket;print(socket.create_connection(('db.test',5432),4).recv(9))"
         self.assertIn("ready", self.python(box, read)["stdout"])
         self.assert_no_tcp(box, OTHER, 5432)
+
+    def test_d18_a_flood_of_connections(self):
+        """One sandbox keeps as many as it gets; the bound is its own, and others are served."""
+        code = (
+            "import resource,socket,sys,time\nhard=resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+            "resource.setrlimit(resource.RLIMIT_NOFILE,(hard,hard))\nkept=[]\nfor i in range(1500):\n"
+            "  s=socket.socket()\n  s.settimeout(5)\n  try: s.connect(('allowed.test',80))\n  except OSError: continue\n"
+            "  s.setblocking(False)\n  kept.append(s)\n"
+            "def is_open(s):\n  try: return s.recv(1)!=b''\n  except BlockingIOError: return True\n  except OSError: return False\n"
+            "end=time.monotonic()+20\nwhile time.monotonic()<end:\n  kept=[s for s in kept if is_open(s)]\n"
+            "  if len(kept)<=int(sys.argv[1]): break\n"
+            "print(len(kept),flush=True)\nsys.stdin.read()"
+        )
+        for limits, bound in (({}, 1024), ({"limits": {"connections": 2000}}, 1500)):
+            box = self.box({"allow": ["allowed.test"], **limits})
+            flood = box.spawn("python3", "-c", code, str(bound), stdin=True)["pid"]
+            wait_until(lambda box=box, flood=flood: box.output(flood), 60, "it has what it can get")
+            self.assertEqual(int(box.output(flood)), bound)
+            self.assert_reaches(self.box({"allow": ["allowed.test"]}), "http://allowed.test/")
+            box.delete()
+
+    def test_g27_half_an_end_and_what_was_counted(self):
+        box = self.box({"allow": ["db.test:5432"]})
+        code = (
+            "import socket\ns=socket.create_connection(('db.test',5432),4)\ns.sendall(b'x'*100000)\ns.shutdown(socket.SHUT_WR)\n"
+            "n=0\nwhile d:=s.recv(65536): n+=len(d)\nprint(n)"
+        )
+        self.assertEqual(self.python(box, code)["stdout"].strip(), "100006")
+        entry = wait_until(lambda: next(iter(self.log(box)), None), 10, "it is logged")
+        self.assertEqual((entry["bytesSent"], entry["bytesReceived"]), (100000, 100006), entry)
 
     def test_g21_g22_no_way_to_the_gate_itself_or_to_this_host(self):
         box = self.box("allow-all")

@@ -109,6 +109,16 @@ class Secrets(NetCase):
         ca = "cat /usr/local/share/ca-certificates/atoll-egress.crt"
         self.assertNotEqual(box.exec("bash", "-c", ca)["stdout"], fork.exec("bash", "-c", ca)["stdout"])
 
+    def test_h10_without_a_rule_the_servers_own_certificate_passes(self):
+        """So clients that know their server's certificate go on; and nothing is added to what they say."""
+        box = self.box(POLICY)
+        code = "import ssl,sys;print(ssl.get_server_certificate((sys.argv[1],443)))"
+        own = (self.internet.home / "good.pem").read_text()
+        self.assertEqual(self.python(box, code, "other.test")["stdout"].split(), own.split())
+        self.assertNotEqual(self.python(box, code, "api.allowed.test")["stdout"].split(), own.split(), "the control")
+        self.echo(box, "-k", url="https://other.test/echo")
+        self.assertIsNone(self.sent())
+
     def test_values_in_rules_are_sealed_where_they_are_kept(self):
         value = "literal-" + VALUE
         box = self.box({"allow": {"api.allowed.test": [{"transform": [{"headers": {"X-Key": value}}]}]}})
