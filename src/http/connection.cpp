@@ -213,7 +213,7 @@ Task<bool> Connection::settle() {
 Task<void> Connection::refuse(ProtocolError error) {
   Response response = error_response(error.status, code_of(error.status), error.message);
   size_t body_bytes = response.body.size();
-  auto text = format_last_response(std::move(response));
+  auto text = format_last_response(response);
   if (!text) co_return;
   WriteParts parts{*text};
   // At most one attempt: a client this broken is not waited for.

@@ -49,9 +49,9 @@ Result<Challenge> parse_challenge(std::string_view field) {
     std::string_view name = rest.substr(0, equals);
     rest.remove_prefix(equals + 1);
     std::string value = take_value(rest);
-    if (http::equals_ignoring_case(name, "realm")) challenge.realm = std::move(value);
-    if (http::equals_ignoring_case(name, "service")) challenge.service = std::move(value);
-    if (http::equals_ignoring_case(name, "scope")) challenge.scope = std::move(value);
+    if (http::equals_ignoring_case(name, "realm")) challenge.realm = value;
+    if (http::equals_ignoring_case(name, "service")) challenge.service = value;
+    if (http::equals_ignoring_case(name, "scope")) challenge.scope = value;
     rest = trimmed(rest);
   }
   if (challenge.realm.empty()) {
