@@ -18,6 +18,11 @@ CACHE = pathlib.Path(os.environ.get("ATOLL_CACHE", "/var/cache/atoll")) / "clien
 INSTALL_SECONDS = 600
 
 
+def releases(known):
+    """Of what is known, the newest first, those to run: all, or the newest."""
+    return list(known)[:1] if os.environ.get("ATOLL_CLIENTS") == "newest" else list(known)
+
+
 def _install(folder, commands):
     """Runs the commands once; a mark says that all of them have succeeded."""
     mark = folder / ".installed"

@@ -5,7 +5,7 @@ import base64
 import os
 import pathlib
 
-from client_case import CACHE, CLIENTS, ClientCase, http, main, node_packages, python_with
+from client_case import CACHE, CLIENTS, ClientCase, http, main, node_packages, python_with, releases
 from fixture import Box, cli, unique
 
 # Each with the release of `e2b` that it is used with: the oldest are the first that can be told where sandboxes are.
@@ -20,7 +20,7 @@ class TestPackages(ClientCase):
         return {"E2B_API_URL": self.url, "E2B_SANDBOX_URL": self.url, "E2B_API_KEY": key}
 
     def test_javascript(self):
-        for version, base in JAVASCRIPT:
+        for version, base in releases(JAVASCRIPT):
             with self.subTest(version):
                 name = f"e2b-interpreter-js-{version}"
                 folder = node_packages(name, f"@e2b/code-interpreter@{version}", f"e2b@{base}")
@@ -28,7 +28,7 @@ class TestPackages(ClientCase):
                 self.run_program(["node", CLIENTS / "code_interpreter" / "session.mjs", package], self.environment())
 
     def test_python(self):
-        for version, base in PYTHON:
+        for version, base in releases(PYTHON):
             with self.subTest(version):
                 name = f"e2b-interpreter-py-{version}"
                 python = python_with(name, f"e2b-code-interpreter=={version}", f"e2b=={base}")

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-from client_case import CLIENTS, AtollServer, ClientCase, free_port, main, node_packages, python_with, wait_until
+from client_case import CLIENTS, AtollServer, ClientCase, free_port, main, node_packages, python_with, releases, wait_until
 
 JAVASCRIPT = ["2.51.0", "2.45.0"]
 PYTHON = ["2.63.0", "2.45.1"]
@@ -50,14 +50,14 @@ class TestSdk(E2bCase):
     """Sandboxes, commands, terminals, files, watches, signed URLs, pauses, snapshots, metrics, paging, errors."""
 
     def test_javascript(self):
-        for version in JAVASCRIPT:
+        for version in releases(JAVASCRIPT):
             with self.subTest(version):
                 folder = node_packages(f"e2b-js-{version}", f"e2b@{version}")
                 package = folder / "node_modules" / "e2b" / "dist" / "index.mjs"
                 self.run_program(["node", CLIENTS / "e2b" / "session.mjs", package], self.environment())
 
     def test_python(self):
-        for version in PYTHON:
+        for version in releases(PYTHON):
             with self.subTest(version):
                 python = python_with(f"e2b-py-{version}", f"e2b=={version}")
                 self.run_program([python, CLIENTS / "e2b" / "session.py"], self.environment())

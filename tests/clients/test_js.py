@@ -10,7 +10,7 @@ import subprocess
 import urllib.error
 import urllib.request
 
-from client_case import CACHE, CLIENTS, ClientCase, free_port, main, node_packages, wait_until
+from client_case import CACHE, CLIENTS, ClientCase, free_port, main, node_packages, releases, wait_until
 from fixture import http
 from net_case import NetCase
 
@@ -129,7 +129,7 @@ class TestPackage(ClientCase):
 
 class TestAi(ClientCase):
     def test_session_and_harness(self):
-        for version, more in AI.items():
+        for version, more in releases(AI.items()):
             with self.subTest(version):
                 folder = node_packages(f"js-ai-{version}", f"ai@{version}", "zod", *more)
                 app = app_in(folder, "ai", SCRIPTS / "ai.mjs")
@@ -221,7 +221,7 @@ class TestEve(ClientCase):
         self.addCleanup(delete_snapshots)
 
     def test_evals(self):
-        for version in EVE:
+        for version in releases(EVE):
             with self.subTest(version):
                 app = EveApp(version, "evals")
                 app.run(app.eve("eval", "--verbose"))
@@ -233,7 +233,7 @@ class TestEve(ClientCase):
 
     def test_production(self):
         """Sessions that outlive eve and Atoll; a cancelled turn leaves nothing running."""
-        for version in ("0.80.1", "0.63.0"):
+        for version in releases(("0.80.1", "0.63.0")):
             with self.subTest(version):
                 app = EveApp(version, "production")
                 self.addCleanup(app.stop)
@@ -276,7 +276,7 @@ class TestEve(ClientCase):
         self.assertEqual(later["stdout"], "finished\n", later)
 
     def test_types(self):
-        for version, contract in EVE.items():
+        for version, contract in releases(EVE.items()):
             with self.subTest(version):
                 packages = (f"eve@{version}", f"ai@{EVE_AI}", "zod", "typescript")
                 typecheck(node_packages(f"js-eve-{version}", *packages), SCRIPTS / "types" / f"eve-{contract}.ts")
@@ -286,7 +286,7 @@ class TestEveNetwork(NetCase):
     def test_headers_are_injected(self):
         """Into requests to one host; the sandbox never has them, and reaches no other."""
         self.addCleanup(delete_snapshots)
-        for version in ("0.80.1", "0.63.0"):
+        for version in releases(("0.80.1", "0.63.0")):
             with self.subTest(version):
                 app = EveApp(version, "network")
                 self.addCleanup(app.stop)

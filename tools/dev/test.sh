@@ -31,7 +31,7 @@ run_ctest() {
   rm -f "$junit"
   echo "==> Testing $preset"
   as_root env ATOLL_TEMPLATE_ARCHIVE="$(template_archive)" ATOLL_CACHE="$cache_dir" \
-    ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --repeat until-pass:2 \
+    ATOLL_CLIENTS="${clients#=}" ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --repeat until-pass:2 \
     --output-junit "$junit" "$@" 2>&1 | tee "$log" || status=1
   [[ -f $junit ]] || return 1
   late=$(passed_late "$log")
@@ -61,8 +61,9 @@ ensure_schemathesis() {
 }
 
 cmd_test() {
-  local preset status=0 presets=(release) which=(--label-exclude clients)
-  if [[ ${1:-} == --clients ]]; then
+  local preset status=0 presets=(release) which=(--label-exclude clients) clients=""
+  if [[ ${1:-} == --clients || ${1:-} == --clients=newest ]]; then
+    clients=${1#--clients}
     shift
     which=(--label-regex clients)
     command -v npm >/dev/null || ensure_packages npm

@@ -83,3 +83,4 @@ if (process.argv[3]) {
 }
 await box.kill();
 console.log("ok");
+process.exit(); // a timer of the package, of a call that failed, would keep this waiting for a minute

@@ -1,6 +1,7 @@
 """E2B's code interpreter package for Python, blocking and asynchronous, as its users write it."""
 
 import asyncio
+import os
 
 from e2b_code_interpreter import AsyncSandbox, Sandbox
 
@@ -51,4 +52,5 @@ async def asynchronous():
 
 blocking()
 asyncio.run(asynchronous())
-print("ok")
+print("ok", flush=True)
+os._exit(0)  # threads that the package leaves behind can abort the interpreter's own end
