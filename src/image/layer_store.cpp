@@ -25,7 +25,7 @@ constexpr const char* kBytesAttribute = "trusted.atoll.bytes";
 // Sandboxes' overlays are mounted by the host and without "userxattr", so it is the trusted one.
 constexpr const char* kOpaqueAttribute = "trusted.overlay.opaque";
 
-// We hold the lock, so a temporary directory can only be a dead writer's.
+// We hold the lock, so a temporary directory can only be a retired layer or a dead writer's.
 Result<void> remove_leftovers(int layers) {
   ATOLL_ASSIGN(std::vector<std::string> names, list_directory(layers));
   for (const std::string& name : names) {
@@ -90,8 +90,7 @@ Result<void> LayerStore::add(const std::string& id,
   return {};
 }
 
-Result<void> LayerStore::remove_all_but(const std::set<std::string>& keep) const {
-  ATOLL_ASSIGN(UniqueFd held, lock());
+Result<void> LayerStore::retire_all_but(const std::set<std::string>& keep) const {
   ATOLL_ASSIGN(std::vector<std::string> names, list_directory(dir_.get()));
   for (const std::string& name : names) {
     if (name.front() == '.' || keep.contains(name)) continue;
@@ -100,7 +99,7 @@ Result<void> LayerStore::remove_all_but(const std::set<std::string>& keep) const
       return fail_errno("renameat", name);
     }
   }
-  return remove_leftovers(dir_.get());
+  return {};
 }
 
 Result<LayerMarks> LayerStore::marks(const std::string& id) const {

@@ -26,7 +26,7 @@ class LayerStore {
   bool has(const std::string& id) const;
 
   // Waits for its turn: one writer at a time, across processes, for as long as the descriptor
-  // lives. Removes what a writer that crashed has left behind.
+  // lives. Removes what was retired, and what a writer that crashed has left behind.
   Result<UniqueFd> lock() const;
 
   // Room for a layer that is being made.
@@ -40,9 +40,9 @@ class LayerStore {
 
   Result<LayerMarks> marks(const std::string& id) const;
 
-  // Layers that nobody needs. Each is out of the way at once; what a crash leaves of it goes with
-  // the next writer.
-  Result<void> remove_all_but(const std::set<std::string>& keep) const;
+  // Puts layers that nobody needs out of the way, while nobody writes; lock() removes them. A disk
+  // can take minutes for that.
+  Result<void> retire_all_but(const std::set<std::string>& keep) const;
 
  private:
   LayerStore(std::string path, UniqueFd dir) : path_(std::move(path)), dir_(std::move(dir)) {}

@@ -180,6 +180,9 @@ void Launcher::dispatch(const wire::FrameHeader& header, std::string_view payloa
         return on_import(header.id, payload);
       case wire::LauncherType::CollectRequest:
         return on_collect(header.id, payload);
+      case wire::LauncherType::SweepRequest:
+        on_sweep(header.id);
+        return {};
       case wire::LauncherType::CheckpointRequest:
         return on_checkpoint(header.id, payload);
       case wire::LauncherType::ReviveRequest:

@@ -60,6 +60,7 @@ class Launcher {
   Result<void> on_import(uint32_t id, std::string_view payload);
   void import_advanced(int fd);
   Result<void> on_collect(uint32_t id, std::string_view payload);
+  void on_sweep(uint32_t id);
   Result<void> on_export(uint32_t id, std::string_view payload);
   Result<void> on_gate(uint32_t id, std::string_view payload);
   Result<void> on_dial(uint32_t id, std::string_view payload);

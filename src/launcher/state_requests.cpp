@@ -21,7 +21,7 @@ namespace atl::launcher {
 namespace {
 
 constexpr size_t kWorkAtOnce = 8;
-constexpr unsigned kExportSeconds = 3600;
+constexpr unsigned kLongSeconds = 3600;
 // One message must hold it.
 constexpr size_t kMaxDiffBytes = 180u << 10;
 constexpr std::chrono::milliseconds kFreezeLimit{5000};
@@ -63,6 +63,10 @@ Result<void> exchange(const storage::StatePool& pool, const std::string& one,
     return fail_errno("exchange the files of", other);
   }
   return {};
+}
+
+Result<image::LayerStore> open_layers() {
+  return image::LayerStore::open(std::string(kDataDir) + "/layers");
 }
 
 }  // namespace
@@ -306,7 +310,7 @@ Result<void> Launcher::on_export(uint32_t id, std::string_view payload) {
     ATOLL_TRY(image::export_layers(plan));
     return outcome(wire::LauncherDone{});
   };
-  enqueue({.id = id, .slot = "", .work = work, .done = {}, .seconds = kExportSeconds});
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .seconds = kLongSeconds});
   return {};
 }
 
@@ -314,10 +318,9 @@ Result<void> Launcher::on_export(uint32_t id, std::string_view payload) {
 Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
   ATOLL_ASSIGN(auto request, wire::decode<wire::CollectRequest>(payload));
   auto work = [this, request]() -> Result<Chore::Outcome> {
-    ATOLL_ASSIGN(image::LayerStore store,
-                 image::LayerStore::open(std::string(kDataDir) + "/layers"));
+    ATOLL_ASSIGN(image::LayerStore store, open_layers());
     std::set<std::string> keep(request.keep.begin(), request.keep.end());
-    ATOLL_TRY(store.remove_all_but(keep));
+    ATOLL_TRY(store.retire_all_but(keep));
     for (const std::string& state : list_directories(pool_.states(), Names::Plain)) {
       if (!state.starts_with(wire::kLayerPrefix) || keep.contains(state)) continue;
       ATOLL_TRY(discard_state(state));
@@ -327,6 +330,15 @@ Result<void> Launcher::on_collect(uint32_t id, std::string_view payload) {
   };
   enqueue({.id = id, .slot = "", .work = work, .done = {}});
   return {};
+}
+
+void Launcher::on_sweep(uint32_t id) {
+  auto work = []() -> Result<Chore::Outcome> {
+    ATOLL_ASSIGN(image::LayerStore store, open_layers());
+    ATOLL_TRY(store.lock());
+    return outcome(wire::LauncherDone{});
+  };
+  enqueue({.id = id, .slot = "", .work = work, .done = {}, .seconds = kLongSeconds});
 }
 
 }  // namespace atl::launcher

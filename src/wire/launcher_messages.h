@@ -38,7 +38,8 @@ enum class LauncherType : uint16_t {
   ImportRequest,  // what the server has fetched becomes layers
   ImportProgress,
   Imported,
-  CollectRequest,  // layers that nobody needs go
+  CollectRequest,  // layers that nobody needs are put out of the way
+  SweepRequest,    // and removed, however long that takes
   ExportRequest,   // layers become an archive
   StorageRequest,  // how full the pool is; it may grow first
   Storage,
@@ -320,6 +321,11 @@ struct CollectRequest {
   static constexpr LauncherType kType = LauncherType::CollectRequest;
   std::vector<std::string> keep;
   void visit(auto& v) { v(keep); }
+};
+
+struct SweepRequest {
+  static constexpr LauncherType kType = LauncherType::SweepRequest;
+  void visit(auto&) {}
 };
 
 // Answered with Kept, whose bytes are the image's.

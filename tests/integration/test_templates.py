@@ -282,6 +282,27 @@ class Service(Imports):
         self.assertEqual(self.layers(), before)
         self.assert_error(http("GET", "/v1/templates/versioned"), 404, "TEMPLATE_NOT_FOUND")
 
+    def test_nobody_waits_for_the_removal_of_a_large_one(self):
+        """Neither who removes it nor who imports, exports and asks meanwhile; in the end it is gone."""
+        before = self.layers()
+        many = [file(f"many/{i % 100}/{i}") for i in range(20_000)]
+        self.assertEqual(self.upload(images.tar(*images.tools(), *many), "large")[0], 201)
+        small = images.tar(*images.tools())
+        done = fixture.in_parallel(
+            [
+                lambda: http("DELETE", "/v1/templates/large").status,
+                *[lambda i=i: self.upload(small, f"small-{i}")[0] for i in range(4)],
+                *[lambda i=i: fixture.cli("template", "export", "base", str(self.folder / f"{i}.tar.zst")).returncode for i in range(2)],
+                *[lambda: http("GET", "/v1/templates/base").status] * 4,
+            ]
+        )
+        self.assertEqual(done, [200, 201, 201, 201, 201, 0, 0, 200, 200, 200, 200])
+        for i in range(4):
+            self.assertEqual(http("DELETE", f"/v1/templates/small-{i}").status, 200)
+        self.assertEqual(self.layers(), before)
+        left = lambda: [path for path in (self.server.data / "layers").iterdir() if path.name.startswith(".import-")]  # noqa: E731
+        fixture.wait_until(lambda: not left(), 60, "it is gone")
+
     def test_only_administrators_import_and_remove(self):
         key = http("POST", "/v1/keys", {"name": "member", "role": "member"}).json["key"]
         headers = {"Authorization": f"Bearer {key}"}

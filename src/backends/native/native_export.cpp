@@ -45,7 +45,7 @@ Result<std::unique_ptr<FileReader>> open_archive(int staging, const std::string&
 }  // namespace
 
 Task<Result<std::unique_ptr<FileReader>>> NativeBackend::export_archive(ExportInput input) {
-  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(options_.data_dir + "/templates"));
+  ATOLL_CO_ASSIGN(UniqueFd held, co_await importer_.hold());
   CreateInput pinned;
   pinned.template_key = input.template_key;
   pinned.existing_metadata = std::move(input.metadata);

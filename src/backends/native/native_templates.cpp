@@ -106,7 +106,7 @@ Task<Result<PrewarmResult>> NativeBackend::publish_state(PublishInput input) {
 Task<Result<PrewarmResult>> NativeBackend::add_layer(image::Template made,
                                                      wire::PublishRequest publish) {
   std::string directory = options_.data_dir + "/templates";
-  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(directory));
+  ATOLL_CO_ASSIGN(UniqueFd held, co_await importer_.hold());
   publish.layer = random_id(wire::kLayerPrefix, 24);
   made.layers.push_back(publish.layer);
   made.created_at = image::now_rfc3339();

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/post.hpp>
 #include <set>
+#include <utility>
 
+#include "base/log.h"
 #include "base/scope_exit.h"
 #include "image/archive_note.h"
 #include "image/template_file.h"
@@ -82,6 +86,7 @@ TemplateImporter::TemplateImporter(asio::any_io_executor executor,
     : executor_(std::move(executor)),
       launcher_(std::move(launcher)),
       data_dir_(std::move(data_dir)),
+      collecting_(executor_),
       files_(run_alone),
       downloads_(run_alone) {
   launcher_->on_import_progress([this](const wire::ImportProgress& now) {
@@ -157,7 +162,7 @@ Task<Result<ImportedTemplate>> TemplateImporter::publish(const ImportInput& inpu
 Task<Result<ImportedTemplate>> TemplateImporter::import(ImportInput input) {
   ATOLL_CO_TRY(check_name(input.name));
   // From here on until the template has its name, nobody removes layers.
-  ATOLL_CO_ASSIGN(UniqueFd hold, image::hold_layers(templates_dir()));
+  ATOLL_CO_ASSIGN(UniqueFd held, co_await hold());
   ImportedTemplate counts;
   auto work = [&]() -> Task<Result<image::Template>> {
     if (auto* upload = dynamic_cast<Upload*>(input.upload.get())) {
@@ -179,14 +184,37 @@ Task<Result<ImportedTemplate>> TemplateImporter::import(ImportInput input) {
   co_return co_await publish(input, std::move(*made), counts);
 }
 
+Task<Result<UniqueFd>> TemplateImporter::hold() {
+  auto turn = co_await collecting_.lock();
+  co_return image::hold_layers(templates_dir());
+}
+
 Task<Result<void>> TemplateImporter::collect(std::set<std::string> keep) {
-  ATOLL_CO_ASSIGN(auto hold, image::hold_layers_alone(templates_dir()));
-  if (!hold) co_return Result<void>();  // somebody imports; the next time will do
+  auto turn = co_await collecting_.lock();
+  ATOLL_CO_ASSIGN(auto alone, image::hold_layers_alone(templates_dir()));
+  if (!alone) co_return Result<void>();  // somebody imports; the next time will do
   keep.insert(image::kPlacesLayer);
   ATOLL_CO_ASSIGN(auto templates, image::list_template_versions(templates_dir()));
   for (const image::Template& item : templates) keep.insert(item.layers.begin(), item.layers.end());
   wire::CollectRequest request{.keep = {keep.begin(), keep.end()}};
-  co_return co_await launcher_->tell(std::move(request));
+  ATOLL_CO_TRY(co_await launcher_->tell(std::move(request)));
+  sweep_behind();
+  co_return Result<void>();
+}
+
+// One at a time: others would only wait for it, in places that snapshots want.
+void TemplateImporter::sweep_behind() {
+  sweep_due_ = true;
+  if (std::exchange(sweeping_, true)) return;
+  auto sweep = [this]() -> Task<void> {
+    while (std::exchange(sweep_due_, false)) {
+      auto swept = co_await launcher_->tell(wire::SweepRequest{}, kNoReplyLimit);
+      if (swept) continue;
+      log(LogLevel::Warning, "cannot remove unused layers", {{"error", swept.error().message()}});
+    }
+    sweeping_ = false;
+  };
+  asio::co_spawn(executor_, sweep, asio::detached);
 }
 
 }  // namespace atl::native
