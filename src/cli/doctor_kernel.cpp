@@ -74,6 +74,15 @@ Check check_namespace(const Namespace& kind) {
   // Without root only a user namespace can be had, and with it the others.
   int flags = geteuid() == 0 ? kind.flag : kind.flag | CLONE_NEWUSER;
   int error = try_in_child([&] { return unshare(flags); });
+  utsname names{};
+  uname(&names);
+  // There a program that is executed stays in the namespace that it was started from.
+  bool unused = kind.flag == CLONE_NEWTIME && !kernel_at_least(names.release, 6, 2);
+  if (error == 0 && unused) {
+    return degraded(name,
+                    "not used before kernel 6.2: sandboxes can tell how long this host has run",
+                    "boot a newer kernel");
+  }
   if (error == 0) return check_ok(name, "works");
   std::string remedy = kind.flag == CLONE_NEWUSER
                            ? "sysctl user.max_user_namespaces=65536 "

@@ -13,6 +13,7 @@
 #include "image/import.h"
 #include "image/inflate.h"
 #include "os/file.h"
+#include "os/overlay_stage.h"
 #include "os/syscalls.h"
 
 namespace atl::image {
@@ -20,13 +21,17 @@ namespace {
 
 constexpr int kLevel = 3;
 
-Result<UniqueFd> mount_overlay(const std::vector<std::string>& layers) {
+Result<UniqueFd> mount_overlay(const ExportPlan& plan) {
+  ATOLL_ASSIGN(os::OverlayStage stage, os::OverlayStage::make(plan.place.c_str()));
+  for (const std::string& layer : plan.layers) {
+    UniqueFd tree = os::open_tree(AT_FDCWD, layer.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+    if (!tree.valid()) return fail_errno("open_tree", layer);
+    ATOLL_TRY(stage.add_lower(tree.get()));
+  }
   UniqueFd context = os::fsopen("overlay");
   if (!context.valid()) return fail_errno("fsopen", "overlay");
-  for (const std::string& layer : layers) {
-    if (os::fsconfig(context.get(), FSCONFIG_SET_STRING, "lowerdir+", layer.c_str(), 0) != 0) {
-      return fail_errno("overlay layer", layer);
-    }
+  if (os::fsconfig(context.get(), FSCONFIG_SET_STRING, "lowerdir", stage.lower().c_str(), 0) != 0) {
+    return fail_errno("overlay option", "lowerdir");
   }
   if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return fail_errno("mount", "overlay");
@@ -42,7 +47,7 @@ Result<UniqueFd> merged_layers(const ExportPlan& plan) {
   // Descriptors lead to the mounts we leave; paths lead to the new ones.
   if (unshare(CLONE_NEWNS) != 0) return fail_errno("unshare", "mount namespace");
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return fail_errno("mount");
-  ATOLL_ASSIGN(UniqueFd mounted, mount_overlay(plan.layers));
+  ATOLL_ASSIGN(UniqueFd mounted, mount_overlay(plan));
   const char* place = plan.place.c_str();
   if (os::move_mount(mounted.get(), "", AT_FDCWD, place, MOVE_MOUNT_F_EMPTY_PATH) != 0) {
     return fail_errno("move_mount", "overlay");

@@ -13,6 +13,7 @@
 #include "launcher/mount_table.h"
 #include "os/file.h"
 #include "os/id_map.h"
+#include "os/overlay_stage.h"
 #include "os/remove_tree.h"
 #include "os/syscalls.h"
 
@@ -123,10 +124,65 @@ Result<void> set_layer(int context, const char* key, int fd) {
   return fail_errno("overlay option", key);
 }
 
-Result<UniqueFd> subdirectory(const UniqueFd& tree, const char* name) {
-  UniqueFd fd(openat(tree.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+Result<UniqueFd> subdirectory(int tree, const char* name) {
+  UniqueFd fd(openat(tree, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return fail_errno("open", name);
   return fd;
+}
+
+struct Trees {
+  std::vector<int> lower;  // topmost first
+  int own;                 // with `upper` and `work`
+};
+
+Result<void> set_text(int context, const char* key, const std::string& value) {
+  if (os::fsconfig(context, FSCONFIG_SET_STRING, key, value.c_str(), 0) == 0) return {};
+  return fail_errno("overlay option", key);
+}
+
+Result<UniqueFd> finish(const UniqueFd& context, const RootfsPlan& plan) {
+  if (plan.ephemeral &&
+      os::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) != 0) {
+    return fail_errno("overlay option", "volatile");
+  }
+  MounterIdentity mounter(plan.id_base);
+  if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
+    return fail_errno("mount the overlay of", plan.sandbox);
+  }
+  // Device nodes stand in the template's /dev, so no NODEV: a sandbox cannot make new ones.
+  UniqueFd rootfs = os::fsmount(context.get(), MOUNT_ATTR_NOSUID);
+  if (!rootfs.valid()) return fail_errno("fsmount", "overlay");
+  return rootfs;
+}
+
+Result<UniqueFd> mount_detached(const RootfsPlan& plan, const Trees& trees) {
+  UniqueFd context = os::fsopen("overlay");
+  if (!context.valid()) return fail_errno("fsopen", "overlay");
+  for (int lower : trees.lower) ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower));
+  ATOLL_ASSIGN(UniqueFd upper, subdirectory(trees.own, "upper"));
+  ATOLL_ASSIGN(UniqueFd work, subdirectory(trees.own, "work"));
+  ATOLL_TRY(set_layer(context.get(), "upperdir", upper.get()));
+  ATOLL_TRY(set_layer(context.get(), "workdir", work.get()));
+  return finish(context, plan);
+}
+
+// Before 6.15 overlays took layers only from the namespace of whoever mounts them. Ours is copied
+// by every sandbox that is being made, so they are mounted in one that nobody else ever sees.
+Result<UniqueFd> mount_in_own_namespace(const RootfsPlan& plan, const Trees& trees) {
+  static const UniqueFd home(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+  if (unshare(CLONE_NEWNS) != 0) return fail_errno("unshare", "mount namespace");
+  ScopeExit go_home([] {
+    if (setns(home.get(), CLONE_NEWNS) != 0) abort();
+  });
+  ATOLL_ASSIGN(os::OverlayStage stage, os::OverlayStage::make(kNewRoot));
+  for (int lower : trees.lower) ATOLL_TRY(stage.add_lower(lower));
+  ATOLL_TRY(stage.place(trees.own, "own"));
+  UniqueFd context = os::fsopen("overlay");
+  if (!context.valid()) return fail_errno("fsopen", "overlay");
+  ATOLL_TRY(set_text(context.get(), "lowerdir", stage.lower()));
+  ATOLL_TRY(set_text(context.get(), "upperdir", "own/upper"));
+  ATOLL_TRY(set_text(context.get(), "workdir", "own/work"));
+  return finish(context, plan);
 }
 
 }  // namespace
@@ -154,29 +210,20 @@ Result<void> renew_work(int parent, const std::string& tree) {
 
 Result<UniqueFd> mount_rootfs(RootfsPlan& plan) {
   ATOLL_ASSIGN(UniqueFd own, writable_tree(plan));
-  UniqueFd context = os::fsopen("overlay");
-  if (!context.valid()) return fail_errno("fsopen", "overlay");
+  Trees trees{.lower = {}, .own = own.get()};
   for (const std::string& layer : plan.layers) {
     ATOLL_ASSIGN(UniqueFd lower, lower_tree(plan, layer));
-    ATOLL_TRY(set_layer(context.get(), "lowerdir+", lower.get()));
+    trees.lower.push_back(lower.get());
     plan.used.push_back(std::move(lower));
   }
-  ATOLL_ASSIGN(UniqueFd upper, subdirectory(own, "upper"));
-  ATOLL_ASSIGN(UniqueFd work, subdirectory(own, "work"));
-  ATOLL_TRY(set_layer(context.get(), "upperdir", upper.get()));
-  ATOLL_TRY(set_layer(context.get(), "workdir", work.get()));
-  if (plan.ephemeral &&
-      os::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) != 0) {
-    return fail_errno("overlay option", "volatile");
-  }
-  MounterIdentity mounter(plan.id_base);
-  if (os::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
-    return fail_errno("mount the overlay of", plan.sandbox);
+  static bool detached_will_do = true;
+  Result<UniqueFd> rootfs = fail(ErrorCode::NotSupported, "");
+  if (detached_will_do) rootfs = mount_detached(plan, trees);
+  if (!rootfs && (!detached_will_do || rootfs.error().sys_errno() == EINVAL)) {
+    rootfs = mount_in_own_namespace(plan, trees);
+    if (rootfs) detached_will_do = false;
   }
   plan.used.push_back(std::move(own));
-  // Device nodes stand in the template's /dev, so no NODEV: a sandbox cannot make new ones.
-  UniqueFd rootfs = os::fsmount(context.get(), MOUNT_ATTR_NOSUID);
-  if (!rootfs.valid()) return fail_errno("fsmount", "overlay");
   return rootfs;
 }
 

@@ -6,10 +6,12 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <time.h>
 
 #include <algorithm>
@@ -96,8 +98,19 @@ class NamespaceCounts {
   std::vector<UniqueFd> files_;
 };
 
+// Before 6.2 a process stayed in its time namespace when it executed another program, and could not
+// start a child in the new one that shares its memory, as the agent starts commands.
+bool has_time_namespaces() {
+  utsname names{};
+  uname(&names);
+  int major = 0, minor = 0;
+  return sscanf(names.release, "%d.%d", &major, &minor) != 2 || major > 6 ||
+         (major == 6 && minor >= 2);
+}
+
 // Clocks that count from boot start at zero: a sandbox is not told how long the host has run.
 Result<void> enter_time_namespace() {
+  if (!has_time_namespaces()) return {};
   if (unshare(CLONE_NEWTIME) != 0) return fail_errno("unshare", "time namespace");
   timespec monotonic{}, boot{};
   clock_gettime(CLOCK_MONOTONIC, &monotonic);
